@@ -1,0 +1,218 @@
+"""What it costs a program to be watched: a job under `run`, a command under the doctor, and the peers.
+
+Two runs of the same program differ by several percent here, more than what is to be measured. So a training loop
+times itself while its watcher is stopped and while it runs, in short windows that take turns within one run.
+"""
+
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+
+from benchmarks import in_child, ratios, spread, table, take_turns
+from helpers import device, limits, run
+
+ROOT = Path(__file__).resolve().parent.parent
+BUDGET, VRAM = "4 GB", "1 GB"
+MOST_UNDER_RUN, MOST_UNDER_DOCTOR = 1.02, 1.01
+JOB_SECONDS = 60
+WINDOWS, STEPS = 200, 12
+SEVERAL = 5
+PROGRAM = """
+import json, os, sys, time
+sys.path.insert(0, sys.argv[1])
+from benchmarks.watching import in_windows
+print(json.dumps(in_windows(int(sys.argv[2]), os.getppid())))
+"""
+
+
+def report(quick=False):
+    """The section of RESULTS.md; a quick one has a few short windows."""
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    windows, several = (8, 1) if quick else (WINDOWS, SEVERAL)
+    run(int, label="warm up")
+    rows = [(name, *_under_run(windows, given)) for name, given in _budgets().items()]
+    slowdown, *doctor = _under_doctor(windows)
+    start = _start_of_doctor(several)
+    rows.append(("`python -m helpers doctor -- python ...`", f"{slowdown:.3f}", *doctor))
+    worst = max(float(row[1]) for row in rows[:-1])
+    whole = slowdown + start / JOB_SECONDS
+    promises = [
+        ("a training loop under `run`, ratio", worst, MOST_UNDER_RUN),
+        (f"a job of {JOB_SECONDS} s under the doctor, its start included, ratio", whole, MOST_UNDER_DOCTOR),
+    ]
+    kept = [
+        (promise, f"{measured:.3f}", f"{most:.3f}", "yes" if measured <= most else "**no**")
+        for promise, measured, most in promises
+    ]
+    head = ["watcher", "ratio", "middle half", "of one core"]
+    return f"""## What watching costs
+
+`train_on_batch` of a small CNN, {STEPS} steps a window, {windows} windows, with the watcher stopped in every other one:
+the ratio of a window that is watched to its neighbours that are not, in the median. The last column is the processor
+time of the watcher while it runs. The doctor's start and end take {start:.2f} s (median of {several}).
+
+{table(["promise", "measured", "at most", "kept"], kept)}
+
+{table(head, rows)}
+
+{_peers(several)}
+"""
+
+
+def _budgets():
+    """What a job is run with: each limiter that works here, and the virtual GPU."""
+    names = [choice.name for choice in limits.choices() if choice.works]
+    budgets = {f"`run(ram=)`, {name}": {"ram": BUDGET, "limiter": name} for name in names}
+    return {**budgets, "`run(vram=)`": {"vram": VRAM}}
+
+
+# --- A loop that times itself while its watcher runs and while it is stopped ------------------------------
+
+
+def small_cnn():
+    """A compiled model and a batch for it."""
+    import keras
+    from keras import layers
+
+    keras.utils.set_random_seed(0)
+    generator = np.random.default_rng(0)
+    images, labels = generator.random((32, 32, 32, 3), dtype="float32"), generator.integers(0, 10, 32)
+    convolutions = [layers.Conv2D(filters, 3, strides=2, activation="relu") for filters in (16, 32, 64)]
+    model = keras.Sequential([*convolutions, layers.GlobalAveragePooling2D(), layers.Dense(10)])
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile("adam", loss, jit_compile=False)
+    return model, images, labels
+
+
+def in_windows(windows, watcher):
+    """Train in windows, of which every other one stops the process `watcher`: the ratios of watched to unwatched
+    windows, four by four, and the share of a core that the watcher took."""
+    model, images, labels = small_cnn()
+    process, interval = psutil.Process(watcher), device.Reporter.INTERVAL
+    seconds, effort = {True: [], False: []}, 0.0
+    model.train_on_batch(images, labels)
+    try:
+        for number in range(windows):
+            watched = number % 4 in (0, 3)
+            os.kill(watcher, signal.SIGCONT if watched else signal.SIGSTOP)
+            device.Reporter.INTERVAL = interval if watched else 1.0
+            time.sleep(0.02)
+            before, began = sum(process.cpu_times()[:2]), time.perf_counter()
+            for _ in range(STEPS):
+                model.train_on_batch(images, labels)
+            seconds[watched].append(time.perf_counter() - began)
+            effort += sum(process.cpu_times()[:2]) - before
+    finally:
+        os.kill(watcher, signal.SIGCONT)
+    pairs = (list(zip(times[::2], times[1::2], strict=True)) for times in seconds.values())
+    found = [sum(watched) / sum(unwatched) for watched, unwatched in zip(*pairs, strict=True)]
+    return found, effort / sum(seconds[True])
+
+
+def in_windows_of_a_job(windows):
+    return in_windows(windows, os.getppid())
+
+
+def _under_run(windows, given):
+    trial = run(in_windows_of_a_job, windows, **given)
+    if trial.outcome != "finished":
+        raise RuntimeError(f"the training did not finish: {trial.verdict}\n{trial.log}")
+    ratio, *texts = _summary(*trial.value)
+    return f"{ratio:.3f}", *texts
+
+
+def _under_doctor(windows):
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder, "train.py")
+        program.write_text(PROGRAM)
+        done = _doctor(folder, [sys.executable, program, ROOT, windows])
+    return _summary(*json.loads(done.stdout.splitlines()[-1]))
+
+
+def _summary(found, share):
+    low, middle, high = statistics.quantiles(found, n=4) if len(found) > 1 else found * 3
+    return middle, f"{low:.3f} to {high:.3f}", f"{share:.1%}"
+
+
+def _start_of_doctor(several):
+    """What a command that does nothing takes longer under the doctor."""
+    command = [sys.executable, "-c", "pass"]
+    with tempfile.TemporaryDirectory() as folder:
+        variants = {
+            "alone": lambda: _seconds(lambda: subprocess.run(command, check=True)),
+            "doctor": lambda: _seconds(lambda: _doctor(folder, command)),
+        }
+        took = take_turns("start of the doctor", variants, several)
+    return statistics.median(
+        doctor - alone for doctor, alone in zip(took["doctor"], took["alone"], strict=True)
+    )
+
+
+def _doctor(folder, command):
+    watched = [sys.executable, "-m", "helpers", "doctor", "--report", folder, "--", *command]
+    return subprocess.run([*map(str, watched)], cwd=ROOT, capture_output=True, text=True, check=True)
+
+
+def _seconds(action):
+    began = time.perf_counter()
+    action()
+    return time.perf_counter() - began
+
+
+# --- The peers, which cannot be stopped: whole runs in turns ----------------------------------------------
+
+
+def train():
+    """Seconds of some steps, without the first, which traces."""
+    model, images, labels = small_cnn()
+    model.train_on_batch(images, labels)
+    began = time.perf_counter()
+    for _ in range(30 * STEPS):
+        model.train_on_batch(images, labels)
+    return time.perf_counter() - began
+
+
+def train_polled():
+    from memory_profiler import memory_usage
+
+    return memory_usage((train, ()), interval=0.01, multiprocess=True, retval=True)[1]
+
+
+def train_traced():
+    from memory_profiler import LineProfiler
+
+    return LineProfiler()(train)()
+
+
+def train_watched():
+    return run(train, ram=BUDGET).value
+
+
+def _peers(several):
+    alone = "nobody watches"
+    variants = {
+        alone: lambda: in_child("spawn", train),
+        "`run(ram=)`": train_watched,
+        "memory_usage, 10 ms": lambda: in_child("spawn", train_polled),
+        "memory_profiler, lines": lambda: in_child("spawn", train_traced),
+    }
+    took = take_turns("peers", variants, several)
+    rows = [
+        (
+            name,
+            spread(times, "{:.2f} s"),
+            "1" if name == alone else spread(ratios(times, took[alone]), "{:.2f}"),
+        )
+        for name, times in took.items()
+    ]
+    note = "Whole runs in turns, for the peers too; the ratio is to the run of the same turn that nobody watches."
+    return f"### Beside the peers\n\n{note}\n\n" + table(["variant", "time", "ratio"], rows)

@@ -1,0 +1,145 @@
+"""What happens around a command while it runs: kills by the kernel, /dev/shm, the machine's memory, the card."""
+
+import os
+import re
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from helpers import machine
+from helpers.units import format_bytes
+
+CGROUPS = Path("/sys/fs/cgroup")
+SHARED_MEMORY = Path("/dev/shm")
+COUNTERS = (("memory.events", "oom_kill"), ("memory.oom_control", "oom_kill"))
+FULL = 0.98
+USED_UP = 0.03
+PLENTY = 0.2
+INTERVAL = 0.2
+
+
+class Surroundings:
+    """Look around with `look` now and then; in the end `evidence` says what was seen, as lines of a log."""
+
+    def __init__(self):
+        self._kills_before = kernel_kills()
+        self._messages = KernelMessages()
+        self._least_available = machine.ram_available()
+        self._most_shared = (0.0, 0)
+        self._next = 0.0
+
+    def look(self):
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + INTERVAL
+        self._least_available = min(self._least_available, machine.ram_available())
+        with suppress(OSError):
+            room = os.statvfs(SHARED_MEMORY)
+            size = room.f_blocks * room.f_frsize
+            if size:
+                self._most_shared = max(self._most_shared, (1 - room.f_bavail / room.f_blocks, size))
+
+    def evidence(self, pids):
+        """Lines that `diagnose` understands."""
+        found = [message for message in self._messages.read() if any(str(pid) in message for pid in pids)]
+        kills = kernel_kills() - self._kills_before
+        if kills > 0:
+            found.append(f"memory.events: oom_kill {kills}")
+        share, size = self._most_shared
+        if share >= FULL:
+            found.append(f"the doctor saw /dev/shm full: {share:.0%} of {format_bytes(size)}")
+        total = machine.ram_total()
+        left = f"{format_bytes(self._least_available)} of {format_bytes(total)} available"
+        if self._least_available < USED_UP * total:
+            found.append(f"the doctor saw the machine's memory used up: {left}")
+        elif self._least_available > PLENTY * total and not found:
+            found.append(f"the doctor saw no shortage of memory: {left} all the time")
+        return found
+
+
+def kernel_kills():
+    """How often the kernel has killed in this process's own control group, where it tells."""
+    count = 0
+    for folder in _own_groups():
+        for name, key in COUNTERS:
+            with suppress(OSError):
+                for line in (folder / name).read_text().splitlines():
+                    if line.split()[:1] == [key]:
+                        count = max(count, int(line.split()[1]))
+    return count
+
+
+def _own_groups():
+    folders = [CGROUPS]
+    with suppress(OSError):
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if not controllers:
+                folders.append(CGROUPS / path.lstrip("/"))
+            elif "memory" in controllers.split(","):
+                folders += [CGROUPS / "memory", CGROUPS / "memory" / path.lstrip("/")]
+    return folders
+
+
+class KernelMessages:
+    """The kernel's log from now on, where it may be read."""
+
+    KILLS = re.compile(r"[Oo]ut of memory|oom-kill|Killed process|segfault")
+
+    def __init__(self):
+        self._log = None
+        with suppress(OSError):
+            self._log = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
+            os.lseek(self._log, 0, os.SEEK_END)
+
+    def read(self):
+        """What it says of kills, one message each."""
+        found = []
+        with suppress(OSError, TypeError):
+            while record := os.read(self._log, 8192):
+                message = record.decode("utf-8", "replace").partition(";")[2].partition("\n")[0]
+                if self.KILLS.search(message):
+                    found.append(message)
+        if self._log is not None:
+            os.close(self._log)
+            self._log = None
+        return found
+
+
+class Card:
+    """The memory that a family of processes holds on NVIDIA cards; nothing without a card."""
+
+    def __init__(self):
+        self._library, self._handles = _open_cards()
+        self._next = 0.0
+        self.readings = []
+
+    @property
+    def peak(self):
+        return max((size for _, size in self.readings), default=None)
+
+    def look(self, seconds, pids):
+        now = time.monotonic()
+        if not self._handles or now < self._next:
+            return
+        self._next = now + INTERVAL
+        with suppress(self._library.NVMLError):
+            self.readings.append((seconds, sum(self._used(handle, pids) for handle in self._handles)))
+
+    def _used(self, handle, pids):
+        running = self._library.nvmlDeviceGetComputeRunningProcesses(handle)
+        return sum(process.usedGpuMemory or 0 for process in running if process.pid in pids)
+
+
+def _open_cards():
+    try:
+        import pynvml
+    except ImportError:
+        return None, []
+    try:
+        pynvml.nvmlInit()
+        count = pynvml.nvmlDeviceGetCount()
+        return pynvml, [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(count)]
+    except pynvml.NVMLError:
+        return pynvml, []

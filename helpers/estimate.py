@@ -1,0 +1,246 @@
+"""The peak memory of training a Keras model, predicted before the first step runs."""
+
+import html
+import importlib
+import sys
+import types
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tqdm import tqdm
+
+from helpers.reports import in_job
+from helpers.units import format_bytes, parse_bytes
+
+STYLE = Path(__file__).with_name("course.mplstyle")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What training is going to need at its worst moment, and who holds it then.
+
+    `parts` and `layers` each add up to `peak`. Layers that hold nothing at that moment are left out;
+    beside the layers' names there are `optimizer`, `loss`, `metrics`, `batch` and `allocator`.
+    """
+
+    peak: int
+    parts: dict
+    layers: dict
+    batch_size: int
+    optimizer: str
+    precision: str
+    accumulation: int
+    _peak_of: object = field(repr=False, compare=False)
+
+    def __str__(self):
+        rows = [(name, format_bytes(size), f"{size / self.peak:.0%}") for name, size in self.parts.items()]
+        rows.append(("peak", format_bytes(self.peak), "100%"))
+        lines = [f"{name:<12} {size:>8} {share:>5}" for name, size, share in rows]
+        return "\n".join([self._title(), *lines])
+
+    def _repr_html_(self):
+        rows = "".join(
+            f"<tr><td>{html.escape(name)}</td><td>{format_bytes(size)}</td><td>{size / self.peak:.0%}</td></tr>"
+            for name, size in (*self.parts.items(), ("peak", self.peak))
+        )
+        return f"<table><caption>{html.escape(self._title())}</caption>{rows}</table>"
+
+    def _title(self):
+        extra = f", {self.accumulation} accumulated" if self.accumulation > 1 else ""
+        return f"batch of {self.batch_size}, {self.optimizer}, {self.precision}{extra}"
+
+    def plot(self, card=None, axes=None):
+        """Draw the parts as one bar, against the size of a card such as "8 GB"; returns the axes."""
+        from matplotlib import pyplot
+
+        with pyplot.style.context([str(STYLE)] if STYLE.exists() else []):
+            if axes is None:
+                _, axes = pyplot.subplots(figsize=(8, 1.8), layout="constrained")
+            left = 0
+            for name, size in self.parts.items():
+                axes.barh([""], [size / 1e6], left=[left / 1e6], label=f"{name} {format_bytes(size)}")
+                left += size
+            if card is not None:
+                size = parse_bytes(card, name="card")
+                axes.axvline(size / 1e6, color="black", linestyle="--", label=f"card {format_bytes(size)}")
+            axes.set_xlim(left=0)
+            axes.set_xlabel("MB")
+            axes.set_title(self._title())
+            axes.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
+        return axes
+
+    def fits(self, card):
+        """Whether the peak stays below the size of a card such as "8 GB"."""
+        return self.peak <= parse_bytes(card, name="card")
+
+    def largest_batch(self, card, limit=65536):
+        """The largest batch that fits on a card such as "8 GB", to within a percent; 0 if none does.
+
+        Each size that is tried is traced anew, with the next one chosen on the line through the last two.
+        """
+        budget = parse_bytes(card, name="card")
+        peaks = {self.batch_size: self.peak}
+        fitting, failing = 0, limit + 1
+        trial = self.batch_size
+        with _progress("batch sizes tried") as bar:
+            while True:
+                if trial not in peaks:
+                    peaks[trial] = self._peak_of(trial)
+                    bar.update()
+                if peaks[trial] <= budget:
+                    fitting = max(fitting, trial)
+                else:
+                    failing = min(failing, trial)
+                if failing - fitting <= max(1, fitting // 100):
+                    return fitting
+                trial = min(max(_where(peaks, budget), fitting + 1), failing - 1)
+
+
+def estimate(
+    model,
+    batch_size,
+    optimizer=None,
+    precision=None,
+    accumulation=1,
+    *,
+    loss=None,
+    input_shape=None,
+    samples=None,
+):
+    """Predict the peak memory of `model.fit` from the traced training step; nothing is run.
+
+    - `model`: a Keras model that has its weights, compiled or not. It is left as it is.
+    - `batch_size`: what goes through the model at once (with accumulation: the micro batch).
+    - `optimizer`: a name or a Keras optimizer. Without one, the compiled model's own, else Adam.
+    - `precision`: a dtype policy such as "mixed_float16". Without one, the layers keep their own.
+    - `accumulation`: how many steps Keras adds up gradients for (`gradient_accumulation_steps`).
+    - `loss`: without one, the compiled model's own, else one that suits the last activation.
+    - `input_shape`: one sample's shape, or a list or dict of shapes, for a model that does not know it.
+    - `samples`: how many samples are passed to `fit` as arrays, which it copies to the device as a whole.
+      Without it the data is a stream (`tf.data`), of which only a few batches are there at a time.
+    """
+    from helpers import estimate_inputs as inputs
+
+    inputs.check(model, batch_size, accumulation, samples)
+    chosen = inputs.optimizer(model, optimizer, accumulation, precision)
+    chosen_loss = inputs.loss(model, loss)
+    shapes = inputs.shapes(model, input_shape)
+
+    def replay(size):
+        return _replay(model, shapes, size, chosen, chosen_loss, precision, samples)
+
+    result = replay(int(batch_size))
+    parts, layers = _add_up(result)
+    return Estimate(
+        peak=result.peak,
+        parts=parts,
+        layers=layers,
+        batch_size=int(batch_size),
+        optimizer=inputs.name_of(chosen),
+        precision=precision or model.dtype_policy.name,
+        accumulation=accumulation,
+        _peak_of=lambda size: replay(size).peak,
+    )
+
+
+def _replay(model, shapes, batch_size, optimizer, loss, precision, samples):
+    from helpers import estimate_inputs as inputs
+    from helpers.estimate_replay import replay
+    from helpers.estimate_trace import trace
+
+    with _progress("estimate", unit="pass") as bar:
+        try:
+            specs = inputs.specs(model, shapes, batch_size, loss)
+            step = trace(model, specs, inputs.fresh(optimizer), loss, precision)
+        except Exception as error:
+            reason = " ".join(str(error).strip().splitlines()[-1:])
+            raise ValueError(
+                f"the training step of {model.name!r} cannot be traced ({type(error).__name__}: {reason}). "
+                "Check that model.fit runs on one small batch with run_eagerly=False; "
+                "pass loss= and input_shape= if the model does not know them"
+            ) from error
+        bar.update()
+        return replay(step, batch_size, samples, progress=bar.update)
+
+
+def _progress(name, unit="it"):
+    """A bar for whoever waits longer than two seconds; a job has a live line of its own already."""
+    return tqdm(desc=name, unit=unit, leave=False, delay=2, disable=in_job())
+
+
+def _where(peaks, budget):
+    """The batch size at which the line through the two nearest known peaks meets the budget."""
+    nearest = sorted(peaks, key=lambda size: abs(peaks[size] - budget))[:2]
+    if len(nearest) < 2:
+        return nearest[0] * 2 if peaks[nearest[0]] <= budget else nearest[0] // 2
+    (low, high) = sorted(nearest)
+    slope = (peaks[high] - peaks[low]) / (high - low)
+    return low + int((budget - peaks[low]) / slope) if slope > 0 else (low + high) // 2
+
+
+def _add_up(replay):
+    from helpers.estimate_replay import PARTS
+
+    parts = dict.fromkeys(PARTS, 0)
+    layers = {}
+    for (part, layer), size in replay.shares().items():
+        parts[part] += size
+        layers[layer] = layers.get(layer, 0) + size
+    return parts, dict(sorted(layers.items(), key=lambda item: -item[1]))
+
+
+def add_arguments(parser):
+    """The options of `python -m helpers estimate`."""
+    parser.add_argument(
+        "model", help="module:function that builds a Keras model, such as my_module:build_model"
+    )
+    parser.add_argument("--batch", type=int, required=True, help="samples per step")
+    parser.add_argument("--card", help='the size of the card, such as "8 GB"')
+    parser.add_argument("--optimizer", help="a Keras optimizer's name; the compiled model's own, else adam")
+    parser.add_argument("--precision", help="a dtype policy such as mixed_float16")
+    parser.add_argument("--accumulation", type=int, default=1, help="gradient accumulation steps")
+
+
+def command(arguments):
+    """Print the estimate; the exit code is 0 if it fits on the card (or no card is given), else 1."""
+    card = None if arguments.card is None else parse_bytes(arguments.card, name="card")
+    model = _load(arguments.model)()
+    guess = estimate(model, arguments.batch, arguments.optimizer, arguments.precision, arguments.accumulation)
+    print(guess)
+    if card is None:
+        return 0
+    if guess.peak <= card:
+        print(f"It fits on a card of {format_bytes(card)}.")
+        return 0
+    print(
+        f"It does not fit on a card of {format_bytes(card)}; the largest batch is {guess.largest_batch(card)}."
+    )
+    return 1
+
+
+main = command
+
+
+def _load(path):
+    module, separator, function = path.partition(":")
+    if not separator or not function:
+        raise ValueError(f'"{path}" does not name a function; write "my_module:build_model"')
+    sys.path.insert(0, "")
+    try:
+        return getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f'"{path}" cannot be loaded: {error}') from error
+
+
+class _CallableModule(types.ModuleType):
+    """`from helpers import estimate` finds this module once it has been imported; then it serves as the function."""
+
+    def __call__(self, *arguments, **keywords):
+        return estimate(*arguments, **keywords)
+
+    def __reduce__(self):
+        """A job that uses the name takes it along as what it is, this module."""
+        return importlib.import_module, (__name__,)
+
+
+sys.modules[__name__].__class__ = _CallableModule

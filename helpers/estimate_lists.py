@@ -1,0 +1,139 @@
+"""Tensor lists, in which loops keep what their gradient needs: containers that hold on to buffers."""
+
+import math
+from dataclasses import replace
+
+from helpers.estimate_memory import Buffer, Tensor
+
+
+def _list(node, elements, port=0):
+    return Tensor((), node.outputs[port][1], Buffer(None, 0, elements))
+
+
+def _bytes(tensor):
+    return math.prod(tensor.shape or ()) * tensor.dtype.size
+
+
+def _empty(node, inputs, executor):
+    return [_list(node, [])]
+
+
+def _reserve(node, inputs, executor):
+    count = inputs[1].value
+    return [_list(node, [None] * int(count if count is not None else 0))]
+
+
+def _own(node, tensor, executor):
+    """The list itself if nobody else refers to it, else a copy that shares the elements."""
+    if tensor.buffer.references == 1:
+        return tensor
+    for element in tensor.buffer.elements:
+        if element is not None:
+            executor.memory.hold(element)
+    return _list(node, list(tensor.buffer.elements))
+
+
+def _push(node, inputs, executor):
+    result = _own(node, inputs[0], executor)
+    executor.memory.hold(inputs[1])
+    result.buffer.elements.append(inputs[1])
+    return [result]
+
+
+def _pop(node, inputs, executor):
+    result = _own(node, inputs[0], executor)
+    if not result.buffer.elements or result.buffer.elements[-1] is None:
+        return [result, _new(node, 1, (), executor)]
+    return [result, executor.memory.hand_over(result.buffer.elements.pop())]
+
+
+def _set(node, inputs, executor):
+    result = _own(node, inputs[0], executor)
+    elements = result.buffer.elements
+    index = int(inputs[1].value) if inputs[1].value is not None else len(elements)
+    elements.extend([None] * (index + 1 - len(elements)))
+    executor.memory.hold(inputs[2])
+    if elements[index] is not None:
+        executor.memory.release(elements[index])
+    elements[index] = inputs[2]
+    return [result]
+
+
+def _get(node, inputs, executor):
+    elements = inputs[0].buffer.elements
+    index = int(inputs[1].value) if inputs[1].value is not None else 0
+    if index < len(elements) and elements[index] is not None:
+        return [elements[index]]
+    shape = next((element.shape for element in elements if element is not None), ())
+    return [_new(node, 0, shape, executor)]
+
+
+def _new(node, port, shape, executor):
+    known, dtype, _ = node.outputs[port]
+    tensor = Tensor(known if known is not None else shape, dtype)
+    tensor.buffer = executor.memory.new(_bytes(tensor), (node, "output"))
+    return tensor
+
+
+def _stack(node, inputs, executor):
+    elements = inputs[0].buffer.elements
+    shape = next((element.shape for element in elements if element is not None), ())
+    return [_new(node, 0, (len(elements), *shape), executor)]
+
+
+def _from_tensor(node, inputs, executor):
+    tensor = inputs[0]
+    elements = []
+    for _ in range(tensor.shape[0]):
+        row = Tensor(tuple(tensor.shape[1:]), tensor.dtype)
+        row.buffer = executor.memory.new(_bytes(row), (node, "output"))
+        executor.memory.hold(row)
+        elements.append(row)
+    return [_list(node, elements)]
+
+
+def _length(node, inputs, executor):
+    tensor = Tensor((), node.outputs[0][1], value=len(inputs[0].buffer.elements))
+    tensor.buffer = executor.memory.new(4, (node, "output"))
+    return [tensor]
+
+
+def zeros(node, inputs, executor):
+    """A list of zeros like another list."""
+    return [_list(node, [_copy(node, element, executor) for element in inputs[0].buffer.elements])]
+
+
+def add(node, inputs, executor):
+    """The sum of lists: an element that was never set adds nothing and costs nothing."""
+    longest = max(len(tensor.buffer.elements) for tensor in inputs)
+    sums = []
+    for index in range(longest):
+        present = [tensor.buffer.elements[index] for tensor in inputs if index < len(tensor.buffer.elements)]
+        present = [element for element in present if element is not None]
+        if len(present) == 1:
+            executor.memory.hold(present[0])
+            sums.append(present[0])
+        else:
+            sums.append(_copy(node, present[0], executor) if present else None)
+    return [_list(node, sums)]
+
+
+def _copy(node, element, executor):
+    if element is None:
+        return None
+    copy = replace(element, buffer=executor.memory.new(_bytes(element), (node, "output")))
+    executor.memory.hold(copy)
+    return copy
+
+
+KERNELS = {
+    "EmptyTensorList": _empty,
+    "TensorListReserve": _reserve,
+    "TensorListPushBack": _push,
+    "TensorListPopBack": _pop,
+    "TensorListSetItem": _set,
+    "TensorListGetItem": _get,
+    "TensorListStack": _stack,
+    "TensorListFromTensor": _from_tensor,
+    "TensorListLength": _length,
+}

@@ -1,0 +1,162 @@
+"""An optimized graph as a program: nodes with shapes for one batch size, their consumers, their loops."""
+
+from collections import defaultdict, deque
+from dataclasses import dataclass, field
+
+import numpy
+import tensorflow as tf
+from tensorflow.core.framework import graph_pb2
+from tensorflow.core.protobuf import meta_graph_pb2
+from tensorflow.python.grappler import item as grappler_item
+
+from helpers.estimate_kernels import CHEAP
+
+
+@dataclass(slots=True)
+class Node:
+    """One operation of the graph."""
+
+    index: int
+    name: str
+    op: str
+    attributes: object
+    outputs: list
+    """(shape, dtype, value) per output; a shape that is not known is None, a value mostly too."""
+    input_count: int = 0
+    pending: int = 0
+    cheap: bool = False
+    consumers: list = field(default_factory=list)
+    """(output, node, input) in the order in which TensorFlow creates the edges."""
+    control_consumers: list = field(default_factory=list)
+    frame: str = None
+    constant: bool = False
+    parallel: int = 1
+
+    @property
+    def output_count(self):
+        return len(self.outputs)
+
+
+class Program:
+    """The nodes of a training step for one batch size."""
+
+    def __init__(self, step, batch_size):
+        graph_def = _with_batch(step, batch_size)
+        properties = _infer_shapes(graph_def)
+        self.nodes = [_node(index, node, properties) for index, node in enumerate(graph_def.node)]
+        _connect(self.nodes, graph_def)
+        self.roots = [node for node in self.nodes if not node.pending and node.op != "Merge"]
+        self.entries = defaultdict(int)
+        for node in self.nodes:
+            if node.op == "Enter":
+                self.entries[node.frame] += 1
+        self.exits = _exits(self.nodes)
+        if self.entries:
+            _let_loops_run_ahead(self.nodes)
+
+
+def _with_batch(step, batch_size):
+    """Give the batch its size, and turn the captured variables back into variables with a shape."""
+    graph_def = graph_pb2.GraphDef()
+    graph_def.CopyFrom(step.graph_def)
+    for node in graph_def.node:
+        if node.op == "IteratorGetNext":
+            for shape in node.attr["output_shapes"].list.shape:
+                if shape.dim and shape.dim[0].size == -1:
+                    shape.dim[0].size = batch_size
+        elif node.op == "_Arg" and node.name in step.variables:
+            shape, dtype, _, _ = step.variables[node.name]
+            node.op = "VarHandleOp"
+            node.attr.clear()
+            node.attr["dtype"].type = tf.as_dtype(dtype).as_datatype_enum
+            node.attr["shape"].shape.CopyFrom(tf.TensorShape(shape).as_proto())
+    return graph_def
+
+
+def _infer_shapes(graph_def):
+    meta_graph = meta_graph_pb2.MetaGraphDef()
+    meta_graph.graph_def.CopyFrom(graph_def)
+    meta_graph.collection_def["train_op"].node_list.value.append(graph_def.node[-1].name)
+    return grappler_item.Item(meta_graph, ignore_user_placement=False).GetOpProperties()
+
+
+def _node(index, definition, properties):
+    node = Node(index, definition.name, definition.op, definition.attr, [])
+    for output in properties.get(definition.name, ()):
+        known = not output.shape.unknown_rank and all(side.size >= 0 for side in output.shape.dim)
+        shape = tuple(side.size for side in output.shape.dim) if known else None
+        dtype = tf.as_dtype(output.dtype)
+        node.outputs.append((shape, dtype, _value(output)))
+    node.cheap = definition.op in CHEAP
+    if definition.op == "Enter":
+        node.frame = definition.attr["frame_name"].s.decode()
+        node.constant = definition.attr["is_constant"].b
+        node.parallel = definition.attr["parallel_iterations"].i or 10
+    return node
+
+
+def _value(output):
+    if not output.value.ByteSize() or output.dtype not in (tf.int32, tf.int64, tf.bool):
+        return None
+    return numpy.asarray(tf.make_ndarray(output.value))
+
+
+def _connect(nodes, graph_def):
+    by_name = {node.name: node for node in nodes}
+    for node, definition in zip(nodes, graph_def.node, strict=True):
+        for text in definition.input:
+            if text.startswith("^"):
+                by_name[text[1:]].control_consumers.append(node)
+            else:
+                name, _, port = text.partition(":")
+                by_name[name].consumers.append((int(port or 0), node, node.input_count))
+                node.input_count += 1
+            node.pending += 1
+
+
+def _let_loops_run_ahead(nodes):
+    """Order the consumers of each result so that what leads into the next iteration comes last, and so runs first.
+
+    TensorFlow leaves open in which order they run. It starts iterations as early as it may, and all that they keep
+    for the backward pass is held at the same time.
+    """
+    producers = defaultdict(list)
+    for node in nodes:
+        for _, consumer, _ in node.consumers:
+            producers[consumer.index].append(node)
+    queue = deque(node for node in nodes if node.op == "NextIteration")
+    distance = {node.index: 0 for node in queue}
+    while queue:
+        node = queue.popleft()
+        for producer in producers[node.index]:
+            if producer.index not in distance:
+                distance[producer.index] = distance[node.index] + 1
+                queue.append(producer)
+    for node in nodes:
+        if "while" in node.name:
+            node.consumers.sort(key=lambda edge: -distance.get(edge[1].index, len(nodes)))
+
+
+def _exits(nodes):
+    """The exits of each loop, found by following its entries."""
+    exits = defaultdict(list)
+    for frame in {node.frame for node in nodes if node.op == "Enter"}:
+        seen = set()
+        todo = [node for node in nodes if node.op == "Enter" and node.frame == frame]
+        depth = {node.index: 1 for node in todo}
+        while todo:
+            node = todo.pop()
+            if node.index in seen:
+                continue
+            seen.add(node.index)
+            level = depth[node.index]
+            if node.op == "Exit":
+                level -= 1
+                if level == 0:
+                    exits[frame].append(node)
+                    continue
+            for _, consumer, _ in node.consumers:
+                inside = level + (consumer.op == "Enter" and consumer.frame != frame)
+                depth.setdefault(consumer.index, inside)
+                todo.append(consumer)
+    return exits

@@ -1,0 +1,172 @@
+"""A short training run replayed on the allocator: build the model, load the data, make the slots, take steps."""
+
+import math
+import random
+from collections import defaultdict, deque
+
+import tensorflow as tf
+
+from helpers.estimate_allocator import Allocator
+from helpers.estimate_executor import Executor
+from helpers.estimate_graph import CALL
+from helpers.estimate_memory import Memory, Tensor
+from helpers.estimate_program import Program
+
+STEPS = (True, True, True)
+DECIDED = (True, True, False, True)
+"""What a condition on data says in each replayed step, such as whether accumulated gradients are applied."""
+PREFETCHED = 2
+"""Batches that `fit` keeps ready beside the one in use."""
+LARGEST_CONSTANT = 64 * 2**20
+"""Zeros below this size become constants when the optimizer is built, and are made before the larger ones."""
+ORDERS = range(3)
+"""Replays that differ where TensorFlow leaves the order open: which nodes without inputs come first."""
+
+PARTS = ("weights", "gradients", "optimizer", "activations", "temporaries", "batch", "unused")
+
+
+def replay(step, batch_size, samples=None, progress=lambda: None):
+    """The typical replay of a few: the median. A model with loops takes long to replay, and is replayed once."""
+    program = Program(step, batch_size)
+    results = []
+    for order in ORDERS[:1] if program.entries else ORDERS:
+        results.append(Replay(step, program, batch_size, samples, order))
+        progress()
+    return sorted(results, key=lambda result: result.peak)[len(results) // 2]
+
+
+class Replay:
+    """The memory of a training run, without the run."""
+
+    def __init__(self, step, program, batch_size, samples=None, order=0):
+        self.step = step
+        self.allocator = Allocator()
+        self.memory = Memory(self.allocator)
+        self.variables = {}
+        self.ready = deque()
+        self.samples = samples
+        self.batches = math.inf
+        self.order = order
+        self.batch_size = batch_size
+        self.program = program
+        self._create_weights()
+        self._load_data()
+        self._create_slots()
+        self._train()
+
+    @property
+    def peak(self):
+        """The most bytes in use at one time."""
+        return self.allocator.peak
+
+    def shares(self):
+        """Who held how much at the peak: {(part, layer): bytes}, adding up to the peak."""
+        shares = defaultdict(int)
+        for owner, requested, size in self.allocator.holders():
+            shares[self._share(owner)] += requested
+            shares["unused", "allocator"] += size - requested
+        return dict(shares)
+
+    def _create_weights(self):
+        """Random initial values take two more buffers of their size while they are drawn and scaled."""
+        for name, (shape, dtype, kind, layer) in self.step.variables.items():
+            if kind == "weights":
+                size = _size(shape, dtype)
+                drawn = (
+                    [self.allocator.allocate(size, ("weights", layer)) for _ in range(2)]
+                    if len(shape) > 1
+                    else ()
+                )
+                self._create(name, shape, dtype, (kind, layer))
+                for chunk in reversed(drawn):
+                    self.allocator.free(chunk)
+
+    def _create(self, name, shape, dtype, owner):
+        tensor = Tensor(tuple(shape), tf.as_dtype(dtype))
+        tensor.buffer = self.memory.new(_size(shape, dtype), owner)
+        self._store(name, tensor)
+
+    def _store(self, name, tensor):
+        self.memory.hold(tensor)
+        self.variables[name] = tensor
+
+    def _create_slots(self):
+        """Zeros of one shape are made once; the variables share them until they are first written."""
+        slots = [(name, *about) for name, about in self.step.variables.items() if about[2] == "optimizer"]
+        shared = {}
+        slots.sort(key=lambda slot: _size(slot[1], slot[2]) >= LARGEST_CONSTANT)
+        for name, shape, dtype, _, layer in slots:
+            same = shared.get((shape, dtype)) if shape else None
+            if same is None:
+                self._create(name, shape, dtype, ("optimizer", layer))
+                shared[shape, dtype] = self.variables[name]
+            else:
+                self._store(name, Tensor(same.shape, same.dtype, same.buffer))
+
+    def _load_data(self):
+        """Arrays are copied to the device as a whole; a stream of batches is not."""
+        self.batch = next(node for node in self.program.nodes if node.op == "IteratorGetNext").outputs
+        if self.samples is not None:
+            for shape, dtype, _ in self.batch:
+                size = math.prod(shape[1:]) * dtype.size * self.samples
+                self.allocator.allocate(size, ("batch", "batch"))
+            self.batches = -(-self.samples // self.batch_size)
+
+    def _prefetch(self):
+        """The next batch is on its way while the current one is in use."""
+        if self.batches == 0:
+            return
+        self.batches -= 1
+        tensors = []
+        for shape, dtype, _ in self.batch:
+            tensor = Tensor(shape, dtype, self.memory.new(math.prod(shape) * dtype.size, ("batch", "batch")))
+            self.memory.hold(tensor)
+            tensors.append(tensor)
+        self.ready.append(tensors)
+
+    def next_batch(self):
+        """What the iterator delivers."""
+        if not self.ready:
+            self.batches = math.inf
+            self._prefetch()
+        tensors = self.ready.popleft()
+        self._prefetch()
+        return [self.memory.hand_over(tensor) for tensor in tensors]
+
+    def _train(self):
+        executor = Executor(self.program, self.memory, self.variables)
+        executor.next_batch = self.next_batch
+        for _ in range(PREFETCHED + 1):
+            self._prefetch()
+        if self.order:
+            random.Random(self.order).shuffle(self.program.roots)
+        undecided = any(node.op == "Switch" for node in self.program.nodes) and not self.program.entries
+        for predicate in DECIDED if undecided else STEPS:
+            executor.predicate = predicate
+            executor.run()
+
+    def _share(self, owner):
+        node, role = owner
+        if isinstance(node, str):
+            return node, role
+        name = node.name.removeprefix(CALL + "/")
+        backward = name.startswith("gradient_tape/")
+        layer = self._layer(name.removeprefix("gradient_tape/"))
+        if role != "output":
+            return "temporaries", layer
+        if backward:
+            feeds_optimizer = any("gradient_tape/" not in consumer.name for _, consumer, _ in node.consumers)
+            return ("gradients" if feeds_optimizer else "temporaries"), layer
+        return ("temporaries" if layer == "optimizer" else "activations"), layer
+
+    def _layer(self, name):
+        scope = name
+        while scope:
+            if scope in self.step.scopes:
+                return self.step.scopes[scope]
+            scope = scope.rpartition("/")[0]
+        return "loss" if name.startswith("compile_loss") else "optimizer"
+
+
+def _size(shape, dtype):
+    return math.prod(shape) * tf.as_dtype(dtype).size

@@ -1,0 +1,137 @@
+"""The training step of a Keras model as the graph that TensorFlow will run, traced and never executed."""
+
+import contextlib
+from dataclasses import dataclass, field
+
+import keras
+import tensorflow as tf
+from tensorflow.python.ops.resource_variable_ops import UninitializedVariable
+
+from helpers.estimate_graph import argument_names, optimize
+
+SMALL = 4096
+"""Optimizer variables below so many bytes are created for real; larger ones have a shape and no memory."""
+
+
+@dataclass
+class Step:
+    """One training step: its optimized graph, and what its names mean."""
+
+    graph_def: object
+    variables: dict = field(repr=False)
+    """Name of an argument -> (shape, dtype name, "weights" or "optimizer", name of the layer)."""
+    scopes: dict = field(repr=False)
+    """Name scope of operations -> name of the layer that made them."""
+
+
+def trace(model, specs, optimizer, loss, precision):
+    """Trace `model.train_step` on a batch of unknown size, and optimize the graph as TensorFlow would."""
+    with _prepared(model, optimizer, loss, precision):
+        _create_variables(model, specs)
+        function, scopes = _trace_step(model, specs)
+        variables = _describe_variables(model, function)
+    return Step(optimize(function, variables), variables, scopes)
+
+
+@contextlib.contextmanager
+def _prepared(model, optimizer, loss, precision):
+    """Compile the model for the trace; afterwards everything is as the caller left it."""
+    layers = list(model._flatten_layers())
+    saved = [(layer, dict(vars(layer))) for layer in layers]
+    metrics = getattr(model, "_compile_metrics", None)
+    try:
+        if precision is not None:
+            for layer in layers:
+                vars(layer)["_dtype_policy"] = keras.dtype_policies.get(precision)
+        with tf.variable_creator_scope(_variable_without_memory):
+            keras.Model.compile(
+                model,
+                optimizer=optimizer,
+                loss=loss,
+                loss_weights=getattr(getattr(model, "_compile_loss", None), "_user_loss_weights", None),
+                metrics=getattr(metrics, "_user_metrics", None),
+                weighted_metrics=getattr(metrics, "_user_weighted_metrics", None),
+                jit_compile=False,
+            )
+            yield
+    finally:
+        for layer, attributes in saved:
+            vars(layer).clear()
+            vars(layer).update(attributes)
+
+
+def _variable_without_memory(next_creator, **arguments):
+    value = arguments["initial_value"]
+    with tf.Graph().as_default():
+        symbol = tf.convert_to_tensor(value() if callable(value) else value, dtype=arguments.get("dtype"))
+    if symbol.shape.num_elements() * symbol.dtype.size < SMALL:
+        return next_creator(**arguments)
+    return UninitializedVariable(
+        shape=symbol.shape,
+        dtype=symbol.dtype,
+        trainable=arguments.get("trainable"),
+        name=arguments.get("name"),
+        aggregation=arguments.get("aggregation"),
+        synchronization=arguments.get("synchronization"),
+    )
+
+
+def _create_variables(model, specs):
+    batch = keras.tree.map_structure(
+        lambda spec: keras.KerasTensor(spec.shape, keras.backend.standardize_dtype(spec.dtype)), specs
+    )
+    model._symbolic_build(data_batch=batch)
+
+
+def _trace_step(model, specs):
+    @tf.function(autograph=False, jit_compile=False)
+    def step(iterator):
+        return model.train_step(iterator.get_next())
+
+    scopes = {}
+    with _layers_recorded(scopes):
+        function = step.get_concrete_function(tf.data.IteratorSpec(specs))
+    return function, scopes
+
+
+@contextlib.contextmanager
+def _layers_recorded(scopes):
+    """Note for each layer under which name scopes its operations appear in the graph."""
+    original = keras.layers.Layer.__call__
+
+    def recorded(layer, *arguments, **keywords):
+        graph = tf.compat.v1.get_default_graph()
+        before = graph.version
+        result = original(layer, *arguments, **keywords)
+        for operation in graph.get_operations()[before:] if graph.building_function else ():
+            scope = operation.name.rpartition("/")[0]
+            scopes.setdefault(scope, layer.name)
+        return result
+
+    keras.layers.Layer.__call__ = recorded
+    try:
+        yield
+    finally:
+        keras.layers.Layer.__call__ = original
+
+
+def _describe_variables(model, function):
+    layers = {}
+    for layer in model._flatten_layers(include_self=False, recursive=True):
+        for variable in layer.variables:
+            layers[id(variable.value)] = layer.name
+    optimizer = {id(variable.value): variable for variable in model.optimizer.variables}
+    names = argument_names(function)
+    captures = {id(outer): names[inner.op.name] for outer, inner in function.graph.captures}
+    ordered = (*model.variables, *model.optimizer.variables)
+    created = {id(variable.value): number for number, variable in enumerate(ordered)}
+    described = {}
+    for variable in sorted(
+        function.graph.variables, key=lambda variable: created.get(id(variable), len(created))
+    ):
+        name = captures.get(id(variable.handle))
+        if name is not None:
+            kind = "optimizer" if id(variable) in optimizer else "weights"
+            layer = layers.get(id(variable), "optimizer" if kind == "optimizer" else "metrics")
+            described[name] = (tuple(variable.shape), variable.dtype.base_dtype.name, kind, layer)
+    return described

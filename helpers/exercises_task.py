@@ -1,0 +1,50 @@
+"""What an exercise is, and the words in which its checks speak."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy
+
+TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """What a learner's function gets, what it may use, and how to judge what it returns.
+
+    `arguments()` makes the arguments when the exercise is checked. `check(value, *arguments)` returns a
+    sentence about what is wrong, or None. `job(answer, *arguments)`, if given, runs on the budget in place of
+    the answer itself, for what cannot leave the process, such as a dataset.
+    """
+
+    statement: str
+    arguments: Callable
+    check: Callable
+    ram: str | None = None
+    vram: str | None = None
+    timeout: int = 120
+    job: Callable | None = None
+
+
+def close(found, wanted):
+    """Whether two numbers agree but for rounding."""
+    try:
+        return math.isclose(found, wanted, rel_tol=TOLERANCE)
+    except TypeError:
+        return False
+
+
+def number(value):
+    """A number as a sentence shows it, and anything else as Python does."""
+    return f"{value:,.7g}" if isinstance(value, float | int | numpy.number) else repr(value)
+
+
+def with_article(value):
+    """Name the type of a value as a sentence does.
+
+    >>> with_article(5), with_article({})
+    ('an int', 'a dict')
+    """
+    noun = type(value).__name__
+    return f"{'an' if noun[0].lower() in 'aeiou' else 'a'} {noun}"

@@ -1,0 +1,138 @@
+"""Sliders that move the bars: training memory against batch, resolution, optimizer, precision and card."""
+
+import math
+
+import ipywidgets as widgets
+
+from helpers.explorer_grid import SLOTS
+from helpers.plots_parts import COLOURS
+from helpers.plots_sizes import stacked_bytes
+from helpers.units import format_bytes, parse_bytes
+
+CARDS = ("256 MB", "512 MB", "1 GB", "2 GB", "4 GB", "8 GB")
+STEP = 16
+NAMES = {
+    "batch": "batch",
+    "size": "resolution",
+    "optimizer": "optimizer",
+    "precision": "precision",
+    "card": "card",
+}
+WIDGET = "application/vnd.jupyter.widget-view+json"
+NAME_WIDTH, ROW_WIDTH, BUTTON_WIDTH = "90px", "500px", "130px"
+SMALLEST_SHOWN = 0.001
+ROOM = 1.25
+"""How far the axis goes beyond the card."""
+
+
+def explore(grid, batch=8, size=256, optimizer="Adam", precision="float32", card="512 MB"):
+    """Show the parts of a `Grid` with a slider for each setting; where there are no widgets, as a picture.
+
+    Nothing is traced when a slider moves: the parts between the corners of the grid are interpolated.
+    """
+    return Explorer(grid, batch, size, optimizer, precision, card)
+
+
+class Explorer:
+    """The sliders and the picture that follows them; `controls` has the widgets by name."""
+
+    def __init__(self, grid, batch, size, optimizer, precision, card):
+        self.grid = grid
+        self.controls = {
+            "batch": _slider(batch, grid.batches),
+            "size": _slider(size, grid.sizes, STEP),
+            "optimizer": _buttons(optimizer, SLOTS),
+            "precision": _buttons(precision, grid.corners),
+            "card": widgets.SelectionSlider(options=CARDS, value=card, **_look()),
+        }
+        self.sentence = widgets.HTML()
+        self.picture = widgets.Image(format="png", layout=widgets.Layout(width="900px", max_width="100%"))
+        rows = [_row(NAMES[name], control) for name, control in self.controls.items()]
+        self.box = widgets.VBox([*rows, self.sentence, self.picture])
+        self._redraw()
+        for control in self.controls.values():
+            control.observe(self._redraw, names="value")
+
+    def __repr__(self):
+        return "<Explorer: training memory by batch, resolution, optimizer, precision and card>"
+
+    @property
+    def settings(self):
+        """What the sliders say now."""
+        return {name: control.value for name, control in self.controls.items()}
+
+    @property
+    def parts(self):
+        """The bytes of each part at the settings of now."""
+        return self.grid.parts(**{name: value for name, value in self.settings.items() if name != "card"})
+
+    def chart(self):
+        """The picture for the settings of now."""
+        settings, parts = self.settings, self.parts
+        peak, card = sum(parts.values()), parse_bytes(settings["card"])
+        title = "Batch {batch}, {size} x {size}, {optimizer}, {precision}: ".format(**settings) + verdict(
+            peak, card
+        )
+        axis = {"limit": "card", "end": axis_end(peak, card)}
+        shown = {name: size for name, size in parts.items() if size > SMALLEST_SHOWN * peak}
+        return stacked_bytes(shown, budget=card, title=title, colours=COLOURS, **axis)
+
+    def _redraw(self, change=None):
+        self.picture.value = self.chart().png()
+        settings = {name: value for name, value in self.settings.items() if name != "batch"}
+        largest = self.grid.largest_batch(**settings)
+        self.sentence.value = f'<span role="status">{advice(largest, self.grid.batches[-1])}</span>'
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        """The widget for those who can run it, and the picture for those who only read."""
+        data, metadata = self.chart()._repr_mimebundle_()
+        view = self.box._repr_mimebundle_()[WIDGET]
+        return {**data, WIDGET: view, "text/plain": repr(self)}, metadata
+
+
+def _slider(value, stops, step=1):
+    return widgets.IntSlider(value, stops[0], stops[-1], step, **_look())
+
+
+def _buttons(value, options):
+    return widgets.ToggleButtons(options=tuple(options), value=value, **_look(button_width=BUTTON_WIDTH))
+
+
+def _look(**style):
+    return {"style": style, "layout": widgets.Layout(width=ROW_WIDTH)}
+
+
+def _row(name, control):
+    """A control with its name in front; ipywidgets itself would put the name of buttons above them."""
+    return widgets.HBox([widgets.Label(name, layout=widgets.Layout(width=NAME_WIDTH)), control])
+
+
+def verdict(peak, card):
+    """What the bar says against the card.
+
+    >>> verdict(400_000_000, 512_000_000), verdict(1_280_000_000, 512_000_000)
+    ('400 MB, 78 % of the card', '1.28 GB, 2.5 times the card')
+    """
+    share = f"{100 * peak / card:.0f} % of" if peak <= card else f"{peak / card:.1f} times"
+    return f"{format_bytes(peak)}, {share} the card"
+
+
+def advice(largest, highest):
+    """The largest batch, in a sentence.
+
+    >>> advice(0, 64), advice(12, 64), advice(64, 64)
+    ('Not even one image fits.', 'The largest batch that fits: 12.', 'The largest batch that fits: 64 or more.')
+    """
+    if largest < 1:
+        return "Not even one image fits."
+    return f"The largest batch that fits: {largest}{' or more' if largest == highest else ''}."
+
+
+def axis_end(peak, card):
+    """Where the axis ends: it stays while the bar moves, and doubles when the bar would leave it.
+
+    >>> [axis_end(peak, 100) for peak in (10, 120, 130, 600)]
+    [125, 125, 250, 1000]
+    """
+    doublings = math.ceil(math.log2(max(peak, 1) / (ROOM * card)))
+    return int(ROOM * card * 2 ** max(0, doublings))

@@ -1,0 +1,177 @@
+"""The memory of a running job over time, its true peaks, and the line that ran while it grew."""
+
+import os
+import time
+from array import array
+
+from helpers import processes
+from helpers.lines import ELSEWHERE, Attribution
+from helpers.shared_files import SharedFiles
+
+INTERVAL = 0.008
+GROWING = 0.002
+FASTEST = 0.001
+SECONDS_TO_LOOK = 0.1
+LEAST_GROWTH = 2**20
+SECONDS_BELOW_PEAK = 0.025
+"""A training loop takes and gives back the same memory again and again; there it is enough to ask now and then."""
+FASTEST_GROWTH = 8e9
+"""Bytes per second: memory fills no faster, so a watchdog may sleep until a job could reach its budget."""
+EXACT_DUTY = 0.01
+"""The share of the time that may go into exact readings of a family of processes."""
+
+
+class Sampler:
+    """Watches one job: `start` it, `tick` it often, `finish` it."""
+
+    def __init__(self, pid, limiter):
+        self.pid, self.limiter = pid, limiter
+        self.used = self.peak = self._peak_alone = 0
+        self._seconds, self._ram = array("d"), array("d")
+        self._family, self._newest_pid, self._had_children = [pid], None, False
+        self._births, self._offset, self._exact_after = {}, 0, 0.0
+        self._growing, self._look_until = False, 0.0
+        self._highest_level, self._next_question = 0, 0.0
+
+    def start(self, follows_vram=False):
+        """Take the baseline: what the process holds now is not the job's. Lines are followed in RAM, or in VRAM
+        where that alone has a budget."""
+        self.started = time.monotonic()
+        self._meter = processes.Meter(self.pid)
+        self._last = self._base = self._meter.read()
+        self._base_bytes = self._base.anonymous + self._base.shared_memory
+        self._charged_base = self.limiter.charged()
+        self._exact_base = None if self.limiter.in_kernel else self._exact()
+        self._shared_files = SharedFiles()
+        self._follows_vram = follows_vram
+        self._attribution = Attribution(0 if follows_vram else self._base_bytes)
+
+    def tick(self):
+        """Take one reading; returns the bytes that the job's whole tree has added."""
+        memory = self._meter.read()
+        if memory.resident == 0:  # it has just ended
+            return self.used
+        self._refresh_family()
+        files = self._shared_files.size(self._family)
+        alone = self._added(memory.anonymous, memory.shared_memory, files)
+        used = alone if len(self._family) <= 1 else self._used_by_family(memory, alone, files)
+        spike = self._spike(memory) - alone
+        self.used = max(0, used)
+        self.peak = max(self.peak, self.used + max(0, spike))
+        self._peak_alone = max(self._peak_alone, alone + max(0, spike))
+        before, self._last = self.held, memory
+        self._growing = self.held - before > LEAST_GROWTH and self.held > self._highest_level
+        self._seconds.append(time.monotonic() - self.started)
+        self._ram.append(self.used + max(0, spike))
+        return self.used
+
+    def pause(self):
+        """Seconds until the next reading: short at new heights, and when a watchdog's budget is near."""
+        pause = GROWING if self._growing else INTERVAL
+        if self.limiter.in_kernel:
+            return pause
+        return min(pause, max(FASTEST, (self.limiter.budget - self.used) / FASTEST_GROWTH))
+
+    @property
+    def held(self):
+        """All bytes of the job's own process at the last reading, those before its start included."""
+        return self._last.anonymous + self._last.shared_memory
+
+    def line(self, line, level):
+        """The job said that `line` runs; `level` is the memory, RAM or VRAM, whose growth it answers for."""
+        self._attribution.add(level, line)
+
+    def owes_a_line(self, level):
+        """True if no line answers yet for much of what is held now, and it is time to ask for one."""
+        if abs(level - self._attribution.level) < LEAST_GROWTH:
+            return False
+        now = time.monotonic()
+        if level <= self._highest_level and now < self._next_question:
+            return False
+        self._highest_level = max(self._highest_level, level)
+        self._next_question = now + SECONDS_BELOW_PEAK
+        return True
+
+    def finish(self, highest_resident=0):
+        """The job has ended; `highest_resident` is the kernel's figure from `wait4`."""
+        self._meter.close()
+        self._shared_files.remove()
+        if highest_resident > self._last.highest and not self._had_children:
+            last_rise = highest_resident - self._last.files - self._base_bytes
+            self.peak = max(self.peak, last_rise)
+            self._peak_alone = max(self._peak_alone, last_rise)
+
+    def curve(self):
+        return self._seconds, self._ram
+
+    def lines(self, peak_vram=None):
+        """[((file, line), bytes)], the largest first, for the moment of the peak."""
+        if self._follows_vram:
+            return self._attribution.finish(peak_vram or 0)
+        found = self._attribution.finish(self._base_bytes + self._peak_alone)
+        elsewhere = self.peak - self._peak_alone
+        if self._had_children and elsewhere > 0.05 * self.peak:
+            found.append((ELSEWHERE, elsewhere))
+        return sorted(found, key=lambda item: -item[1])
+
+    def _added(self, anonymous, shared_memory, files):
+        return anonymous - self._base.anonymous + max(shared_memory - self._base.shared_memory, files)
+
+    def _spike(self, memory):
+        """The highest point since the last reading, which may lie between the two."""
+        if memory.highest <= self._last.highest:
+            return 0
+        return memory.highest - max(memory.files, self._last.files) - self._base_bytes
+
+    def _refresh_family(self):
+        """Look for children for a while after some process was started somewhere, and not all the time. One look is
+        not enough: a grandchild whose parent ends in that very moment is nowhere to be seen."""
+        now, newest = time.monotonic(), processes.newest_pid()
+        if newest != self._newest_pid:
+            self._newest_pid, self._look_until = newest, now + SECONDS_TO_LOOK
+        if len(self._family) > 1 or now < self._look_until or newest is None:
+            self._family = processes.descendants(os.getpid())
+            self._had_children = self._had_children or len(self._family) > 1
+
+    def _used_by_family(self, memory, alone, files):
+        """Bytes of a whole tree: the kernel's account where it keeps one, else a quick sum that is kept exact.
+
+        After a fork a page counts in parent and child, so the quick sum takes only what a child added since it was
+        first seen. Exact shares are read now and then, and always before a budget counts as exceeded; for that
+        the family is held still, since the reading takes long enough to fill much memory.
+        """
+        charged = self.limiter.charged()
+        if charged is not None:
+            return charged - self._charged_base
+        quick = alone + self._added_by_children(memory.anonymous)
+        began = time.monotonic()
+        if began >= self._exact_after or quick + self._offset > self.limiter.budget:
+            found = self._exact()
+            if found and self._exact_base:
+                exact = found[0] - self._exact_base[0] + max(found[1] - self._exact_base[1], files)
+                self._offset = exact - quick
+                self._exact_after = began + (time.monotonic() - began) / EXACT_DUTY
+        return quick + self._offset
+
+    def _added_by_children(self, most):
+        """What children hold beyond what they got from their parent: at most what any process held before them."""
+        added, before = 0, dict(self._births)
+        for pid in self._family:
+            if pid != self.pid:
+                anonymous = processes.memory_of(pid).anonymous
+                # a fork that becomes another program gives back what it shared
+                self._births[pid] = min(anonymous, before.get(pid, most))
+                added += anonymous - self._births[pid]
+                most = max(most, anonymous) if pid in before else most
+        return added
+
+    def _exact(self):
+        """All memory of this watcher and the family together, each page counted once; None if the family changed
+        meanwhile: the share of whoever comes or goes would be missing."""
+        with processes.held_still(self._family):
+            before = {pid for pid in processes.descendants(os.getpid()) if processes.memory_of(pid).resident}
+            shares = {pid: processes.exact_share(pid) for pid in (os.getpid(), *before)}
+            after = {pid for pid in processes.descendants(os.getpid()) if processes.memory_of(pid).resident}
+        if before != after:
+            return None
+        return tuple(map(sum, zip(*shares.values(), strict=True)))

@@ -1,0 +1,48 @@
+"""What several tests share: the check that a job leaves nothing behind."""
+
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from helpers import cgroups, shared_files
+
+OWNERS = {str(os.getpid())}
+"""This process and every worker that it ever had: what bears their number is ours to remove."""
+
+
+def leftovers():
+    """Everything that a job of this process could leave: processes, groups, temporary files, shared memory."""
+    workers = psutil.Process().children()
+    OWNERS.update(str(worker.pid) for worker in workers)
+    files = Path(tempfile.gettempdir()).glob(f"{cgroups.PREFIX}-*-*")
+    kept = [
+        folder
+        for folder in [*cgroups.groups(), *files]
+        if folder.name.removeprefix(cgroups.PREFIX).split("-")[1] in OWNERS
+    ]
+    return {
+        "processes": {child.pid for worker in workers for child in worker.children(recursive=True)},
+        "groups and files": {str(folder) for folder in kept},
+        "shared memory": set(shared_files.listing()),
+        "descriptors": len(os.listdir("/proc/self/fd")) if os.path.exists("/proc/self/fd") else 0,
+    }
+
+
+@pytest.fixture
+def nothing_left():
+    """The test may do what it likes to jobs; afterwards the machine is as it was before."""
+    from helpers import run
+
+    run(int, label="warm up")
+    before = leftovers()
+    yield
+    for _ in range(100):
+        after = leftovers()
+        if after == before:
+            break
+        time.sleep(0.02)
+    assert after == before

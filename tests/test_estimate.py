@@ -1,0 +1,212 @@
+"""The estimate: close to the truth, adding up, harmless to the model, and clear about what it cannot do."""
+
+import argparse
+
+import keras
+import numpy
+import pytest
+from keras import layers
+
+from benchmarks.estimate import measured, predicted
+from helpers import run
+from helpers.estimate import add_arguments, command, estimate
+
+
+def small_cnn(**head):
+    return keras.Sequential(
+        [
+            keras.Input((32, 32, 3)),
+            layers.Conv2D(16, 3, padding="same", activation="relu"),
+            layers.BatchNormalization(),
+            layers.MaxPooling2D(),
+            layers.GlobalAveragePooling2D(),
+            layers.Dense(10, **(head or {"activation": "softmax"})),
+        ]
+    )
+
+
+def wide_dense():
+    return keras.Sequential([keras.Input((256,)), layers.Dense(1024), layers.Dense(10)])
+
+
+def deep_dense():
+    hidden = [layers.Dense(128, activation="relu") for _ in range(6)]
+    return keras.Sequential([keras.Input((64, 128)), *hidden, layers.Dense(1)])
+
+
+class Subclassed(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.hidden = layers.Dense(64, activation="relu")
+        self.head = layers.Dense(3)
+
+    def call(self, inputs):
+        return self.head(self.hidden(inputs))
+
+
+@pytest.mark.parametrize("name", ["CNN, strides", "MLP 1024"])
+def test_the_estimate_is_within_ten_percent_of_the_measured_peak(name):
+    assert predicted(name)["bytes"] == pytest.approx(measured(name)["bytes"], rel=0.10)
+
+
+def test_parts_and_layers_each_add_up_to_the_peak():
+    guess = estimate(small_cnn(), 8)
+    assert sum(guess.parts.values()) == guess.peak
+    assert sum(guess.layers.values()) == guess.peak
+    assert {"weights", "gradients", "optimizer", "activations", "temporaries", "batch"} <= guess.parts.keys()
+    assert "conv2d" in " ".join(guess.layers)
+
+
+def test_the_model_and_keras_are_left_as_they_were():
+    model = small_cnn()
+    model.compile(optimizer="sgd", loss="sparse_categorical_crossentropy", metrics=["accuracy"])
+    compiled, weights = model.optimizer, model.get_weights()
+    attributes, policy = dict(vars(model)), keras.config.dtype_policy()
+    estimate(model, 4, optimizer="adam", precision="mixed_float16", accumulation=2)
+    assert vars(model) == attributes
+    assert model.optimizer is compiled
+    assert not compiled.built
+    assert keras.config.dtype_policy() == policy
+    assert {layer.dtype_policy.name for layer in model.layers} == {"float32"}
+    for before, after in zip(weights, model.get_weights(), strict=True):
+        numpy.testing.assert_array_equal(before, after)
+
+
+def test_slots_are_counted_by_the_optimizer():
+    weights = wide_dense().count_params() * 4
+    slots = {name: estimate(wide_dense(), 4, optimizer=name).parts["optimizer"] for name in ("sgd", "adam")}
+    assert slots["sgd"] < 10_000
+    assert slots["adam"] == pytest.approx(2 * weights, rel=0.05)
+
+
+def test_a_compiled_model_brings_its_own_optimizer_and_loss():
+    model = wide_dense()
+    model.compile(optimizer="sgd", loss="mse")
+    assert estimate(model, 4).optimizer == "SGD"
+    assert estimate(model, 4, optimizer="adam").optimizer == "Adam"
+    assert estimate(wide_dense(), 4).optimizer == "Adam"
+
+
+def test_activations_grow_with_the_batch_and_shrink_with_the_precision():
+    small, large = (estimate(deep_dense(), size, "sgd").parts["activations"] for size in (8, 32))
+    half = estimate(deep_dense(), 32, "sgd", precision="mixed_float16").parts["activations"]
+    assert large == pytest.approx(4 * small, rel=0.05)
+    assert large >= 5 * 32 * 64 * 128 * 4
+    assert half < 0.7 * large
+
+
+def test_accumulation_keeps_at_least_one_more_copy_of_the_gradients():
+    plain, accumulated = (estimate(wide_dense(), 4, accumulation=steps) for steps in (1, 4))
+    weights = wide_dense().count_params() * 4
+    assert accumulated.parts["optimizer"] - plain.parts["optimizer"] >= 0.95 * weights
+
+
+def test_the_largest_batch_fits_and_the_next_does_not():
+    guess = estimate(small_cnn(), 8)
+    largest = guess.largest_batch("20 MB")
+    assert estimate(small_cnn(), largest).fits("20 MB")
+    assert not estimate(small_cnn(), largest + 1 + largest // 100).fits("20 MB")
+    assert guess.largest_batch("1 MB") == 0
+
+
+def test_several_inputs_and_a_subclass_are_understood():
+    first, second = keras.Input((16,)), keras.Input((8,))
+    joined = layers.Dense(4)(layers.Concatenate()([first, second]))
+    assert estimate(keras.Model([first, second], joined), 4).peak > 0
+    model = Subclassed()
+    model(numpy.zeros((2, 32), "float32"))
+    assert estimate(model, 4).parts["weights"] >= model.count_params() * 4
+
+
+def test_a_recurrent_model_is_followed_through_its_loop():
+    model = keras.Sequential([keras.Input((20, 8)), layers.LSTM(16), layers.Dense(1)])
+    states_kept = 20 * 16 * 4 * 32
+    assert estimate(model, 32).peak > 4 * states_kept
+
+
+def test_inputs_of_any_length_need_a_length():
+    model = keras.Sequential(
+        [keras.Input((None,)), layers.Embedding(100, 8), layers.GlobalAveragePooling1D()]
+    )
+    with pytest.raises(ValueError, match="input_shape="):
+        estimate(model, 4)
+    assert estimate(model, 4, input_shape=(12,), loss="mse").peak > 0
+
+
+@pytest.mark.parametrize(
+    ("model", "arguments", "error", "message"),
+    [
+        (Subclassed, {"batch_size": 4}, ValueError, "has no weights yet"),
+        (small_cnn, {"batch_size": 0}, ValueError, "batch_size=0 is too small"),
+        (small_cnn, {"batch_size": -8}, ValueError, "at least 1"),
+        (small_cnn, {"batch_size": 2.5}, TypeError, "whole number"),
+        (small_cnn, {"batch_size": 4, "optimizer": "adamm"}, ValueError, "the known ones are .*adam"),
+        (small_cnn, {"batch_size": 4, "optimizer": 3}, TypeError, "a name or a Keras optimizer"),
+        (dict, {"batch_size": 4}, TypeError, "needs a Keras model"),
+    ],
+)
+def test_what_cannot_be_estimated_is_refused_with_a_reason(model, arguments, error, message):
+    with pytest.raises(error, match=message):
+        estimate(model(), **arguments)
+
+
+def test_a_model_that_cannot_be_traced_says_what_to_do():
+    class Broken(Subclassed):
+        def train_step(self, data):
+            raise RuntimeError("no such luck")
+
+    model = Broken()
+    model(numpy.zeros((2, 32), "float32"))
+    with pytest.raises(ValueError, match=r"cannot be traced .*no such luck.*run_eagerly=False"):
+        estimate(model, 4)
+
+
+def test_a_card_needs_a_unit():
+    with pytest.raises(ValueError, match="has no unit"):
+        estimate(wide_dense(), 4).fits("8")
+
+
+def test_it_prints_and_draws():
+    from matplotlib import pyplot
+
+    guess = estimate(wide_dense(), 4)
+    assert "batch of 4, Adam" in str(guess)
+    assert "<table>" in guess._repr_html_()
+    axes = guess.plot(card="100 MB")
+    assert len(axes.patches) == len(guess.parts)
+    pyplot.close("all")
+
+
+def test_the_command_answers_with_an_exit_code(tmp_path, monkeypatch, capsys):
+    (tmp_path / "my_models.py").write_text(
+        "import keras\ndef build():\n"
+        "    return keras.Sequential([keras.Input((256,)), keras.layers.Dense(1024)])\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    fits = parser.parse_args(["my_models:build", "--batch", "4", "--card", "1 GB"])
+    assert command(fits) == 0
+    assert "It fits" in capsys.readouterr().out
+    assert command(parser.parse_args(["my_models:build", "--batch", "4", "--card", "2 MB"])) == 1
+    with pytest.raises(ValueError, match="does not name a function"):
+        command(parser.parse_args(["my_models", "--batch", "4"]))
+
+
+def test_a_job_that_estimates_prints_no_progress_bar():
+    def is_disabled():
+        from helpers.estimate import _progress
+
+        return _progress("estimate").disable
+
+    assert run(is_disabled).value
+    assert not is_disabled()
+
+
+def test_a_job_can_use_the_name_that_the_package_exports():
+    from helpers import estimate as exported
+
+    def predict():
+        return exported(wide_dense(), 4).batch_size
+
+    assert run(predict).value == 4
