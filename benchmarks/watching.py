@@ -5,8 +5,8 @@ times itself while its watcher is stopped and while it runs, in short windows th
 """
 
 import json
+import math
 import os
-import signal
 import statistics
 import subprocess
 import sys
@@ -14,22 +14,20 @@ import tempfile
 import time
 from pathlib import Path
 
-import numpy as np
-import psutil
-
 from benchmarks import in_child, ratios, spread, table, take_turns
-from helpers import device, limits, run
+from benchmarks._watched_loop import STEPS, in_windows, small_cnn
+from helpers import limits, run
 
 ROOT = Path(__file__).resolve().parent.parent
 BUDGET, VRAM = "4 GB", "1 GB"
 MOST_UNDER_RUN, MOST_UNDER_DOCTOR = 1.02, 1.01
 JOB_SECONDS = 60
-WINDOWS, STEPS = 200, 12
+WINDOWS = 2000
 SEVERAL = 5
 PROGRAM = """
 import json, os, sys, time
 sys.path.insert(0, sys.argv[1])
-from benchmarks.watching import in_windows
+from benchmarks._watched_loop import in_windows
 print(json.dumps(in_windows(int(sys.argv[2]), os.getppid())))
 """
 
@@ -53,11 +51,12 @@ def report(quick=False):
         (promise, f"{measured:.3f}", f"{most:.3f}", "yes" if measured <= most else "**no**")
         for promise, measured, most in promises
     ]
-    head = ["watcher", "ratio", "middle half", "of one core"]
+    head = ["watcher", "ratio", "standard error", "of one core"]
     return f"""## What watching costs
 
 `train_on_batch` of a small CNN, {STEPS} steps a window, {windows} windows, with the watcher stopped in every other one:
-the ratio of a window that is watched to its neighbours that are not, in the median. The last column is the processor
+the ratio of windows that are watched to their neighbours that are not, as the geometric mean of the middle nine tenths
+(in the median rare costs would not count), with its standard error. The last column is the processor
 time of the watcher while it runs. The doctor's start and end take {start:.2f} s (median of {several}).
 
 {table(["promise", "measured", "at most", "kept"], kept)}
@@ -76,46 +75,6 @@ def _budgets():
 
 
 # --- A loop that times itself while its watcher runs and while it is stopped ------------------------------
-
-
-def small_cnn():
-    """A compiled model and a batch for it."""
-    import keras
-    from keras import layers
-
-    keras.utils.set_random_seed(0)
-    generator = np.random.default_rng(0)
-    images, labels = generator.random((32, 32, 32, 3), dtype="float32"), generator.integers(0, 10, 32)
-    convolutions = [layers.Conv2D(filters, 3, strides=2, activation="relu") for filters in (16, 32, 64)]
-    model = keras.Sequential([*convolutions, layers.GlobalAveragePooling2D(), layers.Dense(10)])
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile("adam", loss, jit_compile=False)
-    return model, images, labels
-
-
-def in_windows(windows, watcher):
-    """Train in windows, of which every other one stops the process `watcher`: the ratios of watched to unwatched
-    windows, four by four, and the share of a core that the watcher took."""
-    model, images, labels = small_cnn()
-    process, interval = psutil.Process(watcher), device.Reporter.INTERVAL
-    seconds, effort = {True: [], False: []}, 0.0
-    model.train_on_batch(images, labels)
-    try:
-        for number in range(windows):
-            watched = number % 4 in (0, 3)
-            os.kill(watcher, signal.SIGCONT if watched else signal.SIGSTOP)
-            device.Reporter.INTERVAL = interval if watched else 1.0
-            time.sleep(0.02)
-            before, began = sum(process.cpu_times()[:2]), time.perf_counter()
-            for _ in range(STEPS):
-                model.train_on_batch(images, labels)
-            seconds[watched].append(time.perf_counter() - began)
-            effort += sum(process.cpu_times()[:2]) - before
-    finally:
-        os.kill(watcher, signal.SIGCONT)
-    pairs = (list(zip(times[::2], times[1::2], strict=True)) for times in seconds.values())
-    found = [sum(watched) / sum(unwatched) for watched, unwatched in zip(*pairs, strict=True)]
-    return found, effort / sum(seconds[True])
 
 
 def in_windows_of_a_job(windows):
@@ -139,8 +98,12 @@ def _under_doctor(windows):
 
 
 def _summary(found, share):
-    low, middle, high = statistics.quantiles(found, n=4) if len(found) > 1 else found * 3
-    return middle, f"{low:.3f} to {high:.3f}", f"{share:.1%}"
+    """The geometric mean of the middle nine tenths of the ratios, its standard error, and the share as text."""
+    logarithms = [
+        math.log(ratio) for ratio in sorted(found)[len(found) // 20 : len(found) - len(found) // 20]
+    ]
+    error = statistics.stdev(logarithms) / len(logarithms) ** 0.5 if len(logarithms) > 1 else 0.0
+    return math.exp(statistics.mean(logarithms)), f"{error:.3f}", f"{share:.1%}"
 
 
 def _start_of_doctor(several):

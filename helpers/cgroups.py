@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 
 PREFIX = "oom-on-purpose"
+LONGEST_FILE = 16_384
 _numbers = itertools.count()
 
 
@@ -19,7 +20,7 @@ class Group:
         reasons = []
         for parent in self.parents():
             try:
-                self.folder = self._make(parent)
+                self.folder, self._files = self._make(parent), {}
                 return
             except OSError as error:
                 reasons.append(error.strerror or str(error))
@@ -47,26 +48,35 @@ class Group:
 
     def charged(self):
         """Anonymous and shared memory of all its processes, in bytes; page cache is left out."""
-        return sum(self.numbers("memory.stat").get(key, 0) for key in self.charged_keys)
+        return sum(self.numbers("memory.stat", self.charged_keys))
 
     def remove(self):
+        for file in self._files.values():
+            os.close(file)
+        self._files = {}
         remove(self.folder)
 
     def write(self, name, value):
         self.folder.joinpath(name).write_text(str(value))
 
-    def numbers(self, name):
-        """The file as {key: number}."""
-        pairs = (line.split() for line in self.folder.joinpath(name).read_text().splitlines())
-        return {key: int(value) for key, value in pairs}
+    def read(self, name):
+        """One of its files; asked so often that the file stays open."""
+        if name not in self._files:
+            self._files[name] = os.open(self.folder / name, os.O_RDONLY | os.O_CLOEXEC)
+        return os.pread(self._files[name], LONGEST_FILE, 0)
+
+    def numbers(self, name, keys):
+        """The numbers behind these keys in one of its files."""
+        text = b"\n" + self.read(name)
+        return [_number(text, b"\n" + key + b" ") for key in keys]
 
 
 class GroupV2(Group):
     """In a delegated subtree, or anywhere as root."""
 
     limit_file = "memory.max"
-    charged_keys = ("anon", "shmem")
-    kernel_keys = ("kernel", "kernel_stack", "pagetables", "slab")
+    charged_keys = (b"anon", b"shmem")
+    kernel_keys = (b"kernel", b"kernel_stack", b"pagetables", b"slab")
 
     @staticmethod
     def parents():
@@ -96,19 +106,18 @@ class GroupV2(Group):
 
     def kernel(self):
         """What the kernel itself needs for these processes, page tables above all."""
-        found = self.numbers("memory.stat")
-        total, *parts = (found.get(key, 0) for key in self.kernel_keys)
+        total, *parts = self.numbers("memory.stat", self.kernel_keys)
         return total or sum(parts)
 
     def kills(self):
-        return self.numbers("memory.events").get("oom_kill", 0)
+        return self.numbers("memory.events", [b"oom_kill"])[0]
 
 
 class GroupV1(Group):
     """On older Linux and in some containers; needs root."""
 
     limit_file = "memory.limit_in_bytes"
-    charged_keys = ("total_rss", "total_shmem")
+    charged_keys = (b"total_rss", b"total_shmem")
 
     @staticmethod
     def parents():
@@ -129,11 +138,19 @@ class GroupV1(Group):
         self.write(self.limit_file, size)
 
     def kernel(self):
-        file = self.folder / "memory.kmem.usage_in_bytes"
-        return int(file.read_text()) if file.exists() else 0
+        try:
+            return int(self.read("memory.kmem.usage_in_bytes"))
+        except FileNotFoundError:
+            return 0
 
     def kills(self):
-        return self.numbers("memory.oom_control").get("oom_kill", 0)
+        return self.numbers("memory.oom_control", [b"oom_kill"])[0]
+
+
+def _number(text, key):
+    """The number behind a key, or 0: not every kernel counts everything."""
+    start = text.find(key)
+    return int(text[start + len(key) :].split(None, 1)[0]) if start >= 0 else 0
 
 
 def groups():

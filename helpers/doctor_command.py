@@ -4,7 +4,6 @@ import os
 import shutil
 import sys
 
-from helpers import doctor
 from helpers.units import format_bytes, parse_bytes
 
 NOT_FOUND = 127
@@ -37,6 +36,8 @@ def command(arguments):
 
 
 def _read(name, exit_code):
+    from helpers import doctor  # here, since its rules take longer to load than a command should wait
+
     if name == "-":
         return doctor.diagnose_stream(sys.stdin.buffer, exit_code)
     return doctor.diagnose_file(name, exit_code)

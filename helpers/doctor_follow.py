@@ -9,7 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from helpers import answering, lines
-from helpers.processes import memory_of, page_faults, thread_effort
+from helpers.allowance import Allowance
+from helpers.processes import Meter, page_faults, thread_effort
+from helpers.sampler import QUESTIONS_BELOW_PEAK
 
 VARIABLE = "OOM_DOCTOR"
 GROWTH = 2**20  # bytes that a process must have gained before it is asked again
@@ -67,9 +69,9 @@ class Follower:
         os.mkfifo(os.path.join(self.folder, "pipe"))
         self.pipe = os.open(os.path.join(self.folder, "pipe"), os.O_RDWR | os.O_NONBLOCK)
         lines.LIBRARIES = (*lines.LIBRARIES, self.folder)
-        self._growth = {}
-        self._peaks = {}
-        self._questions = {}
+        self._growth, self._peaks, self._asked_for = {}, {}, {}
+        self._questions, self._meters = {}, {}
+        self._below_peak = Allowance(*QUESTIONS_BELOW_PEAK)
         self._asked = None
         self._asked_at = 0.0
         self._partial = b""
@@ -97,6 +99,7 @@ class Follower:
         if kind == "process" and value.isdigit():
             self._growth[int(value)] = lines.Attribution()
             self._questions[int(value)] = lines.Question(int(value))
+            self._meters[int(value)] = Meter(int(value))
         elif kind == "library":
             lines.LIBRARIES = tuple({*lines.LIBRARIES, value})
         elif self._asked in self._questions:
@@ -105,8 +108,7 @@ class Follower:
 
     def _add(self, pid, line, held):
         if pid in self._growth:
-            memory = memory_of(pid)
-            level = held or memory.anonymous + memory.shared_memory
+            level = held or self._level(pid)
             self._growth[pid].add(level, line)
             self._peaks[pid] = max(self._peaks.get(pid, 0), level)
 
@@ -117,13 +119,19 @@ class Follower:
             return
         grown = {pid: self._grown(pid) for pid in self._growth}
         pid = max(grown, key=grown.get)
-        if grown[pid] > GROWTH and _works(pid):
+        level = self._growth[pid].level + grown[pid]
+        is_new_height = level > self._asked_for.get(pid, 0) + GROWTH
+        if grown[pid] > GROWTH and (is_new_height or self._below_peak.take(now)) and _works(pid):
             self._asked, self._asked_at = pid, now
-            self._questions[pid].ask(self._growth[pid].level + grown[pid])
+            self._asked_for[pid] = max(level, self._asked_for.get(pid, 0))
+            self._questions[pid].ask(level)
+
+    def _level(self, pid):
+        memory = self._meters[pid].read()
+        return memory.anonymous + memory.shared_memory
 
     def _grown(self, pid):
-        memory = memory_of(pid)
-        level = memory.anonymous + memory.shared_memory
+        level = self._level(pid)
         self._peaks[pid] = max(self._peaks.get(pid, 0), level)
         if level < self._growth[pid].level:
             self._growth[pid].add(level, None)
@@ -138,6 +146,8 @@ class Follower:
 
     def close(self):
         os.close(self.pipe)
+        for meter in self._meters.values():
+            meter.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

@@ -16,6 +16,10 @@ FULL = 0.98
 USED_UP = 0.03
 PLENTY = 0.2
 INTERVAL = 0.2
+DUTY = 0.002
+"""The share of the time that may go into looking around, unless the command has grown or shrunk by this much:"""
+MUCH = 0.01
+"""Of the machine's memory."""
 
 
 class Surroundings:
@@ -26,13 +30,19 @@ class Surroundings:
         self._messages = KernelMessages()
         self._least_available = machine.ram_available()
         self._most_shared = (0.0, 0)
-        self._next = 0.0
+        self._total = machine.ram_total()
+        self._next, self._used = 0.0, 0
 
-    def look(self):
+    def look(self, used):
+        """Look around if it is time to; `used` are the bytes that the command uses now."""
         now = time.monotonic()
-        if now < self._next:
+        if now < self._next and abs(used - self._used) < MUCH * self._total:
             return
-        self._next = now + INTERVAL
+        self._look()
+        took = time.monotonic() - now
+        self._next, self._used = now + max(INTERVAL, took / DUTY), used
+
+    def _look(self):
         self._least_available = min(self._least_available, machine.ram_available())
         with suppress(OSError):
             room = os.statvfs(SHARED_MEMORY)
@@ -49,11 +59,10 @@ class Surroundings:
         share, size = self._most_shared
         if share >= FULL:
             found.append(f"the doctor saw /dev/shm full: {share:.0%} of {format_bytes(size)}")
-        total = machine.ram_total()
-        left = f"{format_bytes(self._least_available)} of {format_bytes(total)} available"
-        if self._least_available < USED_UP * total:
+        left = f"{format_bytes(self._least_available)} of {format_bytes(self._total)} available"
+        if self._least_available < USED_UP * self._total:
             found.append(f"the doctor saw the machine's memory used up: {left}")
-        elif self._least_available > PLENTY * total and not found:
+        elif self._least_available > PLENTY * self._total and not found:
             found.append(f"the doctor saw no shortage of memory: {left} all the time")
         return found
 

@@ -55,7 +55,7 @@ class Meter(limits.Watchdog):
     """Measures a family of processes and never touches it: pages shared since a fork are counted once."""
 
     name = "meter"
-    DUTY = 0.01
+    DUTY = 0.003
 
     def __init__(self, pid):
         super().__init__(pid)
@@ -177,8 +177,8 @@ class Command:
         if self.limiter.exceeded(used):
             self._kill()
         self.follower.ask()
-        self.surroundings.look()
-        self.pids.update(processes.descendants(os.getpid()))
+        self.surroundings.look(used)
+        self.pids.update(self.sampler.family)
         self.card.look(seconds, self.pids)
 
     def _pause(self, seconds):

@@ -7,6 +7,7 @@ what the process holds by then, ask `exceeded` after each reading, `release` wha
 import os
 import shutil
 import subprocess
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,13 +108,14 @@ class CgroupV2(Watchdog):
     name = "cgroup v2"
     group_type = GroupV2
     in_kernel = True
-    EVERY = 8
     STEP = 2**18
+    SECONDS, GROWTH = 0.06, 2**22
+    """The limit is moved after this time, and after this growth to a new height."""
 
     def __init__(self, pid):
         super().__init__(pid)
         self.group = self.group_type()
-        self._calls = 0
+        self._next, self._highest = 0.0, 0
 
     @classmethod
     def check(cls):
@@ -140,8 +142,9 @@ class CgroupV2(Watchdog):
         self._follow(0)
 
     def exceeded(self, used):
-        self._calls += 1
-        if self._calls % self.EVERY == 0:
+        now = time.monotonic()
+        if now >= self._next or used > self._highest + self.GROWTH:
+            self._next, self._highest = now + self.SECONDS, max(used, self._highest)
             self._follow(used)
             self.hit = self.hit or self.group.kills() > 0
         return self.hit

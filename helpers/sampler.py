@@ -5,6 +5,7 @@ import time
 from array import array
 
 from helpers import processes
+from helpers.allowance import Allowance
 from helpers.lines import ELSEWHERE, Attribution
 from helpers.shared_files import SharedFiles
 
@@ -12,9 +13,13 @@ INTERVAL = 0.008
 GROWING = 0.002
 FASTEST = 0.001
 SECONDS_TO_LOOK = 0.1
+SECONDS_BETWEEN_FULL = 0.05
+"""Between two full readings there are glances, which tell neither the highest point nor files from shared memory."""
 LEAST_GROWTH = 2**20
-SECONDS_BELOW_PEAK = 0.025
-"""A training loop takes and gives back the same memory again and again; there it is enough to ask now and then."""
+LEAST_SHARED = 2**18
+QUESTIONS_BELOW_PEAK = 20, 4
+"""At once, and per second: a training loop takes and gives back the same memory again and again. Above the highest
+point so far every growth is asked for."""
 FASTEST_GROWTH = 8e9
 """Bytes per second: memory fills no faster, so a watchdog may sleep until a job could reach its budget."""
 EXACT_DUTY = 0.01
@@ -28,10 +33,11 @@ class Sampler:
         self.pid, self.limiter = pid, limiter
         self.used = self.peak = self._peak_alone = 0
         self._seconds, self._ram = array("d"), array("d")
-        self._family, self._newest_pid, self._had_children = [pid], None, False
+        self.family, self._newest_pid, self._had_children = [pid], None, False
         self._births, self._offset, self._exact_after = {}, 0, 0.0
         self._growing, self._look_until = False, 0.0
-        self._highest_level, self._next_question = 0, 0.0
+        self._highest_level, self._below_peak = 0, Allowance(*QUESTIONS_BELOW_PEAK)
+        self._full_at, self._files = 0.0, 0
 
     def start(self, follows_vram=False):
         """Take the baseline: what the process holds now is not the job's. Lines are followed in RAM, or in VRAM
@@ -48,20 +54,26 @@ class Sampler:
 
     def tick(self):
         """Take one reading; returns the bytes that the job's whole tree has added."""
-        memory = self._meter.read()
+        now = time.monotonic()
+        memory, full = self._glance(now), False
+        if memory is None:
+            memory, full = self._meter.read(), True
+            self._full_at = now + SECONDS_BETWEEN_FULL
         if memory.resident == 0:  # it has just ended
             return self.used
-        self._refresh_family()
-        files = self._shared_files.size(self._family)
+        if full or not self.limiter.in_kernel:  # only a watchdog has to see at once what others hold
+            self._refresh_family(now)
+            self._files = self._shared_files.size(self.family)
+        files = self._files
         alone = self._added(memory.anonymous, memory.shared_memory, files)
-        used = alone if len(self._family) <= 1 else self._used_by_family(memory, alone, files)
+        used = alone if len(self.family) <= 1 else self._used_by_family(memory, alone, files)
         spike = self._spike(memory) - alone
         self.used = max(0, used)
         self.peak = max(self.peak, self.used + max(0, spike))
         self._peak_alone = max(self._peak_alone, alone + max(0, spike))
         before, self._last = self.held, memory
         self._growing = self.held - before > LEAST_GROWTH and self.held > self._highest_level
-        self._seconds.append(time.monotonic() - self.started)
+        self._seconds.append(now - self.started)
         self._ram.append(self.used + max(0, spike))
         return self.used
 
@@ -83,13 +95,14 @@ class Sampler:
 
     def owes_a_line(self, level):
         """True if no line answers yet for much of what is held now, and it is time to ask for one."""
-        if abs(level - self._attribution.level) < LEAST_GROWTH:
+        change = level - self._attribution.level
+        if change < -LEAST_GROWTH:
+            self._attribution.add(level, None)  # whoever gives memory back, it is what was taken last
+        if change < LEAST_GROWTH:
             return False
-        now = time.monotonic()
-        if level <= self._highest_level and now < self._next_question:
-            return False
-        self._highest_level = max(self._highest_level, level)
-        self._next_question = now + SECONDS_BELOW_PEAK
+        if level < self._highest_level + LEAST_GROWTH:
+            return self._below_peak.take(time.monotonic())
+        self._highest_level = level
         return True
 
     def finish(self, highest_resident=0):
@@ -117,21 +130,31 @@ class Sampler:
     def _added(self, anonymous, shared_memory, files):
         return anonymous - self._base.anonymous + max(shared_memory - self._base.shared_memory, files)
 
+    def _glance(self, now):
+        """A quick reading of a job that has no children; None when it is time for a full one."""
+        if now >= self._full_at or len(self.family) > 1:
+            return None
+        seen = self._meter.glance()
+        known = self._last.shared_memory + self._last.files
+        if seen is None or abs(seen[1] - known) > LEAST_SHARED:
+            return None
+        return processes.Memory(seen[0], self._last.shared_memory, self._last.files, self._last.highest)
+
     def _spike(self, memory):
         """The highest point since the last reading, which may lie between the two."""
         if memory.highest <= self._last.highest:
             return 0
         return memory.highest - max(memory.files, self._last.files) - self._base_bytes
 
-    def _refresh_family(self):
+    def _refresh_family(self, now):
         """Look for children for a while after some process was started somewhere, and not all the time. One look is
         not enough: a grandchild whose parent ends in that very moment is nowhere to be seen."""
-        now, newest = time.monotonic(), processes.newest_pid()
+        newest = processes.newest_pid()
         if newest != self._newest_pid:
             self._newest_pid, self._look_until = newest, now + SECONDS_TO_LOOK
-        if len(self._family) > 1 or now < self._look_until or newest is None:
-            self._family = processes.descendants(os.getpid())
-            self._had_children = self._had_children or len(self._family) > 1
+        if len(self.family) > 1 or now < self._look_until or newest is None:
+            self.family = processes.descendants(os.getpid())
+            self._had_children = self._had_children or len(self.family) > 1
 
     def _used_by_family(self, memory, alone, files):
         """Bytes of a whole tree: the kernel's account where it keeps one, else a quick sum that is kept exact.
@@ -156,7 +179,7 @@ class Sampler:
     def _added_by_children(self, most):
         """What children hold beyond what they got from their parent: at most what any process held before them."""
         added, before = 0, dict(self._births)
-        for pid in self._family:
+        for pid in self.family:
             if pid != self.pid:
                 anonymous = processes.memory_of(pid).anonymous
                 # a fork that becomes another program gives back what it shared
@@ -168,7 +191,7 @@ class Sampler:
     def _exact(self):
         """All memory of this watcher and the family together, each page counted once; None if the family changed
         meanwhile: the share of whoever comes or goes would be missing."""
-        with processes.held_still(self._family):
+        with processes.held_still(self.family):
             before = {pid for pid in processes.descendants(os.getpid()) if processes.memory_of(pid).resident}
             shares = {pid: processes.exact_share(pid) for pid in (os.getpid(), *before)}
             after = {pid for pid in processes.descendants(os.getpid()) if processes.memory_of(pid).resident}

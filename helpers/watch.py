@@ -8,6 +8,7 @@ import signal
 import tempfile
 import time
 from contextlib import suppress
+from io import FileIO
 
 from helpers import answering, cgroups, limits, processes
 from helpers.launch import Job
@@ -89,6 +90,13 @@ class Watch:
             self.selector.register(pipe.reading, selectors.EVENT_READ, read)
         self.selector.register(self.job.stacks.reading, selectors.EVENT_READ, self._read_stack)
         self.selector.register(self.caller, selectors.EVENT_READ, self._read_caller)
+        self.may_have_ended, self.end = True, None
+        if hasattr(os, "pidfd_open"):  # tells of the job's end, so that nobody has to ask all the time
+            self.end = FileIO(os.pidfd_open(self.job.pid), "r")
+            self.selector.register(self.end, selectors.EVENT_READ, self._on_end)
+
+    def _on_end(self, end):
+        self.may_have_ended = True
 
     def _step(self):
         for key, _ in self.selector.select(max(0.0, self.next_tick - time.monotonic())):
@@ -117,6 +125,9 @@ class Watch:
 
     def _reaped(self):
         """Reap whatever ended; True once the job itself did."""
+        if not self.may_have_ended:
+            return False
+        self.may_have_ended = self.end is None
         try:
             while True:
                 pid, status, rusage = os.wait4(-1, os.WNOHANG)
@@ -225,6 +236,8 @@ class Watch:
                     pass
             self.job.close()
             self.selector.close()
+            if self.end:
+                self.end.close()
         if self.ready:
             self.sampler.finish(self.rusage.ru_maxrss * 1024 if self.rusage else 0)
         if self.limiter:

@@ -23,7 +23,9 @@ class Record:
     def waited(self):
         """The least and the most that the steps after the first can have waited: until their input was read, and
         until they computed with it."""
-        least = sum(max(0.0, read - asked) for asked, read in zip(self.asked[1:], self.read[1:], strict=False))
+        least = sum(
+            max(0.0, read - asked) for asked, read in zip(self.asked[1:], self.read[1:], strict=False)
+        )
         most = sum(begun - asked for asked, begun in zip(self.asked[1:], self.computing[1:], strict=True))
         return least, most
 
