@@ -31,7 +31,7 @@ class Record:
         return [seconds / (self.ended[-1] - self.ended[0]) for seconds in self.waited()]
 
 
-def fit(data_seconds, step_seconds, overlapped=False, epochs=1, steps=40, per_epoch=None):
+def fit(data_seconds, step_seconds, overlapped=False, epochs=1, steps=15, per_epoch=None):
     """Fit a model whose input and whose step each sleep for a known time; returns the clock and the record."""
     import keras
     import tensorflow as tf

@@ -13,6 +13,7 @@ import cloudpickle
 
 from helpers import answering, reports
 from helpers.device import Reporter, open_device
+from helpers.launch import JOB_ENVIRONMENT
 from helpers.lines import is_own_code
 
 LARGEST_RESULT = 50 * 10**6
@@ -45,9 +46,8 @@ def _move_in(task):
     signal.signal(signal.SIGINT, signal.default_int_handler)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash on purpose leaves no core file
     os.environ.clear()
-    os.environ.update(task["environment"])
+    os.environ.update({**JOB_ENVIRONMENT, **task["environment"]})
     os.environ["TMPDIR"] = tempfile.tempdir = task["temporary_folder"]
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     sys.path[:] = task["path"]
     os.chdir(task["folder"])
 

@@ -9,6 +9,9 @@ import sys
 from io import FileIO, TextIOWrapper
 
 WARM_IMPORTS = ("numpy", "pandas", "tensorflow", "keras")
+JOB_ENVIRONMENT = {"TF_CPP_MIN_LOG_LEVEL": "1", "TF_ENABLE_ONEDNN_OPTS": "0"}
+"""Unless the caller says otherwise: errors and warnings only, and the same kernels on every machine. On some CPUs
+TensorFlow takes oneDNN's, whose scratch memory makes other peaks."""
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 SPAWNED_PROGRAM = f"""

@@ -63,8 +63,8 @@ class Sampler:
             return self.used
         if full or not self.limiter.in_kernel:  # only a watchdog has to see at once what others hold
             self._refresh_family(now)
-            self._files = self._shared_files.size(self.family)
-        files = self._files
+        files_before, files = self._files, self._shared_files.size(self.family)
+        self._files = files
         alone = self._added(memory.anonymous, memory.shared_memory, files)
         used = alone if len(self.family) <= 1 else self._used_by_family(memory, alone, files)
         spike = self._spike(memory) - alone
@@ -72,7 +72,8 @@ class Sampler:
         self.peak = max(self.peak, self.used + max(0, spike))
         self._peak_alone = max(self._peak_alone, alone + max(0, spike))
         before, self._last = self.held, memory
-        self._growing = self.held - before > LEAST_GROWTH and self.held > self._highest_level
+        is_new_height = self.held - before > LEAST_GROWTH and self.held > self._highest_level
+        self._growing = is_new_height or files - files_before > LEAST_GROWTH
         self._seconds.append(now - self.started)
         self._ram.append(self.used + max(0, spike))
         return self.used

@@ -13,10 +13,11 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from helpers import cgroups, limits, processes
+from helpers.launch import JOB_ENVIRONMENT
 
 SECONDS_TO_STOP = 15
-WARM_ENVIRONMENT = {"TF_CPP_MIN_LOG_LEVEL": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"}
-"""For the warm process: errors and warnings only, and no allocator of pyarrow's own, whose thread a fork would lose."""
+WARM_ENVIRONMENT = {**JOB_ENVIRONMENT, "ARROW_DEFAULT_MEMORY_POOL": "system"}
+"""For the warm process: that of a job, and no allocator of pyarrow's own, whose thread a fork would lose."""
 _idle = []
 _lock = threading.Lock()
 
