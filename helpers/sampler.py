@@ -37,7 +37,7 @@ class Sampler:
         self._births, self._offset, self._exact_after = {}, 0, 0.0
         self._growing, self._look_until = False, 0.0
         self._highest_level, self._below_peak = 0, Allowance(*QUESTIONS_BELOW_PEAK)
-        self._full_at, self._files = 0.0, 0
+        self._full_at = 0.0
 
     def start(self, follows_vram=False):
         """Take the baseline: what the process holds now is not the job's. Lines are followed in RAM, or in VRAM
@@ -63,17 +63,15 @@ class Sampler:
             return self.used
         if full or not self.limiter.in_kernel:  # only a watchdog has to see at once what others hold
             self._refresh_family(now)
-        files_before, files = self._files, self._shared_files.size(self.family)
-        self._files = files
+        files = self._shared_files.size(self.family)
         alone = self._added(memory.anonymous, memory.shared_memory, files)
         used = alone if len(self.family) <= 1 else self._used_by_family(memory, alone, files)
         spike = self._spike(memory) - alone
-        self.used = max(0, used)
+        before, self.used = self.used, max(0, used)
+        self._growing = self.used > max(before + LEAST_GROWTH, self.peak)
         self.peak = max(self.peak, self.used + max(0, spike))
         self._peak_alone = max(self._peak_alone, alone + max(0, spike))
-        before, self._last = self.held, memory
-        is_new_height = self.held - before > LEAST_GROWTH and self.held > self._highest_level
-        self._growing = is_new_height or files - files_before > LEAST_GROWTH
+        self._last = memory
         self._seconds.append(now - self.started)
         self._ram.append(self.used + max(0, spike))
         return self.used
