@@ -7,6 +7,10 @@ import pytest
 
 import benchmarks
 from benchmarks import __main__ as command
+from benchmarks import _streaming_jobs as jobs
+from benchmarks import streaming
+from helpers import run
+from helpers.datasets import flights
 
 
 @pytest.fixture
@@ -103,3 +107,73 @@ def test_every_variant_takes_its_turn_at_going_first(capsys):
     variants = {name: lambda name=name: order.append(name) for name in "abc"}
     benchmarks.take_turns("letters", variants, rounds=3)
     assert "".join(order) == "abcbcacab"
+
+
+@pytest.fixture(scope="module")
+def kinds(tmp_path_factory):
+    """A little of each kind of data, with all ways to feed a model from it."""
+    effort = streaming.Effort(rows=4_000, images=40, epochs=2, rounds=1)
+    return streaming.csv_file(tmp_path_factory.mktemp("rows"), effort), streaming.image_folder(effort)
+
+
+@pytest.mark.parametrize("number", [0, 1], ids=["csv", "images"])
+@pytest.mark.parametrize("place", [0, 1, 2], ids=["RAM", "PyDataset", "tf.data"])
+def test_every_way_of_feeding_trains_and_tells_its_speed(kinds, number, place):
+    way = list(kinds[number].ways)[place]
+    assert kinds[number].run(way, epochs=2, share=2).value > 0
+
+
+def test_the_batches_of_a_csv_hold_every_row_once(kinds):
+    path, types, _ = kinds[0].arguments(1)
+    whole, late = jobs.encoded(path, types)
+    pieces = [jobs.encoded(jobs.spread_lines(path, number, 3), types) for number in range(3)]
+    assert sum(len(labels) for _, labels in pieces) == len(late) > 3_000
+    assert sum(features.sum(axis=0) for features, _ in pieces) == pytest.approx(whole.sum(axis=0))
+
+
+def test_lines_parsed_by_tensorflow_are_the_rows_that_pandas_reads(kinds):
+    path, types, _ = kinds[0].arguments(8)
+
+    def difference():
+        import tensorflow as tf
+
+        features, late = jobs.line_parser(path, types)(tf.constant(path.read_text().splitlines()[1:]))
+        expected, expected_late = jobs.encoded(path, types)
+        return abs(features.numpy() - expected).max(), (late.numpy() != expected_late).sum()
+
+    assert run(difference).value == (0, 0)
+
+
+def test_a_shortened_file_has_the_header_and_the_first_rows(tmp_path):
+    short = streaming.first_rows(flights(), 10, tmp_path)
+    with flights().open("rb") as file:
+        assert short.read_bytes() == b"".join(file.readline() for _ in range(11))
+
+
+def test_the_tables_have_a_ratio_to_ram_and_a_peak_for_each_share(monkeypatch, capsys):
+    def job(speed, size, epochs):
+        block = bytearray(b"x") * size
+        return speed * len(block) / size * (epochs > 1)
+
+    def feed(share):
+        return (60_000_000 // share,)
+
+    ways = {
+        "RAM": lambda size, epochs: job(200, size, epochs),
+        "slow": lambda size, epochs: job(50, size, epochs),
+    }
+    kind = streaming.Feeding("blocks", ways, feed)
+    effort = streaming.Effort(epochs=2, rounds=2)
+    assert list(streaming.speed_rows(kind, effort)) == [
+        ("blocks", "RAM", "200", "1"),
+        ("blocks", "slow", "50", "0.25"),
+    ]
+    for _, _, *peaks, growth in streaming.peak_rows(kind):
+        assert [float(peak.removesuffix(" MB")) for peak in peaks] == pytest.approx([7.5, 15, 30, 60], abs=4)
+        assert float(growth.removesuffix("x")) == pytest.approx(8, abs=2.5)
+
+
+def test_a_way_that_does_not_finish_stops_the_benchmark():
+    kind = streaming.Feeding("blocks", {"RAM": lambda epochs: 1 / 0}, lambda share: ())
+    with pytest.raises(RuntimeError, match="blocks, RAM did not finish: Failed: ZeroDivisionError"):
+        kind.run("RAM", epochs=1)
