@@ -1,7 +1,10 @@
 """Input that cannot be read: skip it, count it, say what was lost, and stop when it is too much."""
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import numpy as np
 
 
 class TooMuchLost(RuntimeError):
@@ -107,3 +110,10 @@ def count_or_error(read, *arguments):
         return f"{sum(1 for _ in read(*arguments)):,} read, no error"
     except Exception as error:
         return f"{type(error).__name__}: {str(error).split('}} ')[-1].split(' [Op:')[0]}"
+
+
+def shorten_while_mapped(path):
+    """Map a .npy file, let it be cut short, and touch its end: there is no page to fetch any more."""
+    images = np.load(path, mmap_mode="r")
+    os.truncate(path, 2**20)
+    return images[-1].sum()

@@ -1,7 +1,8 @@
 """The data of the course under data/: every kind in one table, made from data that ships in installed packages.
 
-A kind lives in a module of its own (`datasets_flights`, `datasets_images`, `datasets_arrays`), with a `Kind` that knows its names and
-a function `make(copies)` that makes one size, unless it is there, and returns its path. `MAKERS` lists them.
+A kind lives in a module of its own (`datasets_flights`, `datasets_images`, `datasets_arrays`), with a `Kind` that knows
+its names and a function `make(copies)` that makes one size, unless it is there, and returns its path. `MAKERS` lists
+them.
 """
 
 from helpers.datasets_arrays import ARRAYS, arrays, make_arrays

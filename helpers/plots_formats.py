@@ -80,18 +80,21 @@ def _draw_bars(axes, sizes, budget=None):
     for row, size in enumerate(sizes):
         over = budget is not None and size > budget
         axes.barh(row, size, height=0.6, color=look.LIMIT if over else "#8FA9BA", zorder=3)
-        look.note(axes, format_bytes(size), (size, row), (5, 0), va="center", path_effects=look.HALO)
+        label = look.note(axes, format_bytes(size), (size, row), (5, 0), va="center")
+        label.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1.5})
 
 
 def _draw_budget(axes, budget):
     axes.axvline(budget, color=look.LIMIT, linewidth=1.6, linestyle=look.DASHED, zorder=4)
+    place = {"xycoords": ("data", "axes fraction"), "va": "bottom", "ha": "center", "weight": "bold"}
+    look.note(axes, f"budget {format_bytes(budget)}", (budget, 1), (0, 5), color=look.LIMIT, **place)
 
 
 def _draw_speeds(axes, figures):
     rates = [speed.samples_per_second for each in figures for speed in each.speeds.values()]
     axes.set_xscale("log")
     axes.set_xlim(min(rates) / 2, max(rates) * 2)
-    axes.xaxis.set_major_formatter(lambda rate, _: f"{rate:,.0f}")
+    axes.xaxis.set_major_formatter(lambda rate, _: f"{rate:g}" if rate < 1000 else f"{rate / 1000:g}k")
     axes.minorticks_off()
     axes.grid(axis="x", visible=True)
     for row, each in enumerate(figures):
@@ -107,12 +110,12 @@ def _name_panels(panels):
     """The name of each panel above it, and what dots and colours mean."""
     for name, axes in panels.items():
         place = {"xycoords": "axes fraction", "va": "bottom", "weight": "bold"}
-        look.note(axes, name, (0, 1), (0, 5), **place)
+        look.note(axes, name, (0, 1), (0, 22 if name == "peak RAM" else 5), **place)
     speed = panels["samples per second"]
     place = {"xycoords": "axes fraction", "va": "bottom"}
-    for (order, (colour, _)), shift in zip(ORDERS.items(), (0, 76), strict=True):
+    for (order, (colour, _)), shift in zip(ORDERS.items(), (0, 66), strict=True):
         look.note(speed, order, (0, 1), (shift, 22), color=look.ink(colour), weight="bold", **place)
-    look.note(speed, "○ cold   ● warm cache", (0, 1), (140, 22), color=look.QUIET, **place)
+    look.note(speed, "○ cold   ● warm", (0, 1), (122, 22), color=look.QUIET, **place)
 
 
 def _message(figures, budget):
@@ -122,7 +125,7 @@ def _message(figures, budget):
     if len(rates) < 2:
         return message
     factor = _round(rates[-1][0] / rates[0][0])
-    return f"{message}; shuffled, the slowest of them is {factor:,} times slower than the fastest"
+    return f"{message}; shuffled, one is {factor:,} times slower than another"
 
 
 def _round(factor):

@@ -1,4 +1,4 @@
-"""How fast a file gives its samples, in order and shuffled, with and without the page cache, and how many bytes it reads."""
+"""How fast a file gives its samples, in order and shuffled, cold and warm, and how many bytes it reads for that."""
 
 import time
 from dataclasses import dataclass
@@ -8,6 +8,8 @@ import psutil
 from helpers import page_cache
 
 SECONDS = 0.6
+SECONDS_TO_BE_SEEN = 0.05
+"""How long a file stays open after a pass: whoever watches the memory should see it mapped, or takes it for the job's."""
 
 
 @dataclass(frozen=True)
@@ -21,10 +23,10 @@ class Speed:
     bytes_per_sample: float | None
 
 
-def reading_speeds(reader, path, *arguments, seconds=SECONDS):
+def reading_speeds(reader, path, *arguments, samples=3000, seconds=SECONDS):
     """Run a reader four times and return `{("sequential", "cold"): Speed, ...}`; a job for `run`.
 
-    `reader(path, shuffled, *arguments)` yields batches. A pass ends with the data, or with the batch in which
+    `reader(path, shuffled, *arguments)` yields batches. A pass ends after so many samples, or with the batch in which
     `seconds` are over. Opening the file counts, the first imports do not. A cold pass starts with the file out of the
     page cache, a warm one with all of it there.
     """
@@ -33,20 +35,22 @@ def reading_speeds(reader, path, *arguments, seconds=SECONDS):
     for order in ("sequential", "shuffled"):
         for cache, prepare in (("cold", page_cache.drop), ("warm", page_cache.fill)):
             prepare(path)
-            speeds[order, cache] = _one_pass(reader(path, order == "shuffled", *arguments), seconds)
+            batches = reader(path, order == "shuffled", *arguments)
+            speeds[order, cache] = _one_pass(batches, samples, seconds)
     return speeds
 
 
-def _one_pass(batches, seconds):
+def _one_pass(batches, samples, seconds):
     asked = bytes_asked_for()
-    began, samples = time.perf_counter(), 0
+    began, seen = time.perf_counter(), 0
     for batch in batches:
-        samples += len(batch)
-        if time.perf_counter() - began > seconds:
+        seen += len(batch)
+        if seen >= samples or time.perf_counter() - began > seconds:
             break
     took = time.perf_counter() - began
-    read = None if asked is None else (bytes_asked_for() - asked) / samples
-    return Speed(samples / took, read)
+    read = None if asked is None else (bytes_asked_for() - asked) / seen
+    time.sleep(SECONDS_TO_BE_SEEN)
+    return Speed(seen / took, read)
 
 
 def bytes_asked_for():
