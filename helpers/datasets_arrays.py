@@ -10,6 +10,7 @@ import bisect
 import contextlib
 import errno
 import gzip
+import io
 import json
 import os
 
@@ -121,15 +122,19 @@ def _write_npy(folder, planned, progress):
 
 
 def _write_hdf5(folder, pieces, count, name, **options):
+    """Make the file in memory and write it then: HDF5 crashes the interpreter when a disk fills up under its hands."""
     import h5py
 
-    with h5py.File(folder / name, "x") as file:
+    made = io.BytesIO()
+    with h5py.File(made, "w") as file:
         images = file.create_dataset("images", (count, *SHAPE), "uint8", track_times=False, **options)
         labels = file.create_dataset("labels", (count,), "uint8", track_times=False)
         # A chunk that spans many images is written once if all of them come together.
         for start, some_images, some_labels in _joined(pieces, images.chunks[0]):
             images[start : start + len(some_images)] = some_images
             labels[start : start + len(some_labels)] = some_labels
+    with open(folder / name, "xb") as file:
+        file.write(made.getbuffer())
 
 
 def _joined(pieces, least):

@@ -9,7 +9,7 @@ from helpers import page_cache
 
 SECONDS = 0.6
 SECONDS_TO_BE_SEEN = 0.05
-"""How long a file stays open after a pass: whoever watches the memory should see it mapped, or takes it for the job's."""
+"""How long a file stays open after a pass, so that whoever watches the memory sees it mapped and knows whose it is."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class Speed:
 def reading_speeds(reader, path, *arguments, samples=3000, seconds=SECONDS):
     """Run a reader four times and return `{("sequential", "cold"): Speed, ...}`; a job for `run`.
 
-    `reader(path, shuffled, *arguments)` yields batches. A pass ends after so many samples, or with the batch in which
-    `seconds` are over. Opening the file counts, the first imports do not. A cold pass starts with the file out of the
-    page cache, a warm one with all of it there.
+    `reader(path, shuffled, *arguments)` is a generator of batches. A pass ends after so many samples, or with the batch
+    in which `seconds` are over. Opening the file counts, the first imports do not. A cold pass starts with the file
+    out of the page cache, a warm one with all of it there.
     """
     next(iter(reader(path, False, *arguments)))
     speeds = {}
@@ -50,6 +50,7 @@ def _one_pass(batches, samples, seconds):
     took = time.perf_counter() - began
     read = None if asked is None else (bytes_asked_for() - asked) / seen
     time.sleep(SECONDS_TO_BE_SEEN)
+    batches.close()  # a page that is still mapped cannot be dropped before the next pass
     return Speed(seen / took, read)
 
 

@@ -50,7 +50,7 @@ def _varint(number):
 
 
 def crc32c(rows):
-    """The CRC-32C of each row of bytes.
+    """The CRC-32C of each row of four bytes and more.
 
     >>> hex(crc32c(np.frombuffer(b"123456789", "uint8")[None])[0])
     '0xe3069283'
