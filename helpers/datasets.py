@@ -1,20 +1,23 @@
 """The data of the course under data/: every kind in one table, made from data that ships in installed packages.
 
-A kind lives in a module of its own (`datasets_flights`, `datasets_images`), with a `Kind` that knows its names and
-a function `make(copies)` that makes one size, unless it is there, and returns its path. `MAKERS` lists them.
+A kind lives in a module of its own (`datasets_flights`, `datasets_images`, `datasets_arrays`), with a `Kind` that knows
+its names and a function `make(copies)` that makes one size, unless it is there, and returns its path. `MAKERS` lists
+them.
 """
 
+from helpers.datasets_arrays import ARRAYS, arrays, make_arrays
 from helpers.datasets_flights import FLIGHTS, flights, make_flights
 from helpers.datasets_images import DIGITS, digits, make_digits, read_images
 from helpers.datasets_kind import folder
 from helpers.files import short, total_size
 from helpers.units import format_bytes
 
-__all__ = ["digits", "flights", "folder", "make", "names", "read_images"]
+__all__ = ["arrays", "digits", "flights", "folder", "make", "names", "read_images"]
 
 MAKERS = {
     FLIGHTS: make_flights,
     DIGITS: make_digits,
+    ARRAYS: make_arrays,
 }
 
 
@@ -30,7 +33,7 @@ def names():
     """The files and folders that the notebooks read.
 
     >>> names()
-    ['flights.csv', 'flights-2.csv', 'flights-4.csv', 'flights-10.csv', 'digits']
+    ['flights.csv', 'flights-2.csv', 'flights-4.csv', 'flights-10.csv', 'digits', 'arrays']
     """
     return [name for kind in MAKERS for name in kind.names()]
 

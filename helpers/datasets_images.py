@@ -108,14 +108,14 @@ def _plan(labels, versions):
             yield number, version, f"train/{label}/{number:04}-{version}.jpg"
 
 
-def _drawn(original, number, version):
+def _drawn(original, number, version, noisy=True):
     """An image for one original: as it is, or as this version varies it. Each has random numbers of its own."""
     random = np.random.default_rng([SEED, number, version or 0])
     look = Look() if version is None else _varied(random)
     strength = look.contrast * _enlarged(original, look)[..., None]
     paper, ink = np.float32(look.paper), np.float32(look.ink)
     image = paper + (ink - paper) * strength
-    if look.noise:
+    if look.noise and noisy:
         image += look.noise * random.standard_normal(image.shape, dtype="float32")
     return (255 * image.clip(0, 1) + 0.5).astype("uint8")
 

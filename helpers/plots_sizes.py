@@ -4,6 +4,8 @@ from helpers import plots_chart as look
 from helpers.units import format_bytes, parse_bytes
 
 FLAT = 1.25
+FLAT_SLOPE = 0.15
+"""Bytes of memory per byte of data: a small peak that varies by a few MB does not grow with the data."""
 MOST_PARTS = 7
 
 
@@ -71,7 +73,8 @@ def _sentence(name, group):
     peaks = [peak for _, peak, died in group if not died]
     if deaths:
         return f"{name} dies at {format_bytes(min(deaths))}"
-    if len(peaks) > 1 and max(peaks) > FLAT * min(peaks):
+    growth = group[-1][0] - group[0][0]
+    if max(peaks) > FLAT * min(peaks) and max(peaks) - min(peaks) > FLAT_SLOPE * growth:
         return f"{name} grows to {format_bytes(max(peaks))}"
     return f"{name} stays at {format_bytes(max(peaks))}"
 

@@ -1,0 +1,221 @@
+"""The folder of arrays: the same images in every format, the same bytes each time, whole or not at all."""
+
+import errno
+import gc
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import h5py
+import numpy as np
+import pytest
+from pyarrow import parquet
+
+from disks import mounted
+from helpers import datasets, datasets_arrays, datasets_images, files, run
+
+FEW = 30
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty folder that stands in for data/."""
+    monkeypatch.setenv("OOM_DATA", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def few(folder, monkeypatch):
+    """A small array, which is quick to draw."""
+    monkeypatch.setattr(datasets_arrays, "IMAGES", FEW)
+    monkeypatch.setattr(datasets_arrays, "PIECE", 12)
+    return folder
+
+
+def digests(path):
+    found = sorted(file for file in path.rglob("*") if file.is_file())
+    return {
+        file.relative_to(path).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest() for file in found
+    }
+
+
+def read_records(folder, compression):
+    import tensorflow as tf
+
+    parsed = [
+        tf.train.Example.FromString(record.numpy()).features.feature
+        for record in tf.data.TFRecordDataset([str(path) for path in sorted(folder.iterdir())], compression)
+    ]
+    images = [np.frombuffer(each["image"].bytes_list.value[0], "uint8").tolist() for each in parsed]
+    return images, [each["label"].int64_list.value[0] for each in parsed]
+
+
+def test_every_format_holds_the_same_images_and_labels(few):
+    path = datasets.make("arrays")
+    images, labels = np.load(path / "images.npy"), np.load(path / "labels.npy")
+    assert images.shape == (FEW, 128, 128, 3)
+    assert images.dtype == labels.dtype == "uint8"
+    for name in ("images.h5", "images-gzip.h5", "images-default-chunks.h5"):
+        with h5py.File(path / name) as file:
+            assert (file["images"][:] == images).all(), name
+            assert (file["labels"][:] == labels).all(), name
+    table = parquet.read_table(path / "images.parquet")
+    assert [np.frombuffer(each, "uint8").tolist() for each in table["image"].to_pylist()] == images.reshape(
+        FEW, -1
+    ).tolist()
+    assert table["label"].to_pylist() == labels.tolist()
+    for name, compression in (("tfrecord", ""), ("tfrecord-gzip", "GZIP")):
+        found = run(read_records, path / name, compression).value  # TensorFlow checks the checksums
+        assert found == (images.reshape(FEW, -1).tolist(), labels.tolist()), name
+
+
+def test_the_chunks_are_what_the_notebook_says(few):
+    path = datasets.make("arrays")
+    with h5py.File(path / "images-gzip.h5") as good, h5py.File(path / "images-default-chunks.h5") as bad:
+        assert good["images"].chunks == (1, 128, 128, 3)
+        assert bad["images"].chunks[0] > 1
+        assert bad["images"].chunks[1] < 128
+        assert good["images"].compression == bad["images"].compression == "gzip"
+    assert parquet.ParquetFile(path / "images.parquet").num_row_groups == 3
+    assert len(list((path / "tfrecord").iterdir())) == 8
+
+
+def test_the_images_are_training_digits_without_noise_in_a_random_order():
+    planned = datasets_arrays._planned(1)
+    _, labels = datasets_images._originals()
+    held_out = {number for number, version, _ in datasets_images._plan(labels, 1) if version is None}
+    assert len(planned) == len(set(planned)) == 3000
+    assert {version for _, version in planned} == {0, 1, 2}
+    assert held_out.isdisjoint(number for number, _ in planned)
+    assert planned != sorted(planned)
+    assert len(datasets_arrays._planned(2)) == 6000
+
+
+def test_an_image_is_its_digit_drawn_without_noise(few):
+    path = datasets.make("arrays")
+    originals, _ = datasets_images._originals()
+    number, version = datasets_arrays._planned(1)[7]
+    expected = datasets_images._drawn(originals[number], number, version, noisy=False)
+    image = np.load(path / "images.npy", mmap_mode="r")[7]
+    assert (image == expected).all()
+    noisy = datasets_images._drawn(originals[number], number, version).astype(int)
+    assert 1 < np.abs(noisy - image).mean() < 20
+
+
+def test_the_bytes_are_the_same_each_time(few):
+    path = datasets.make("arrays")
+    first = digests(path)
+    (path / "about.json").unlink()
+    time.sleep(1.1)  # a time stamp in whole seconds would differ now
+    assert digests(datasets.make("arrays")) == first
+    assert len(first) == 6 + 2 * 8 + 1
+    assert datasets.arrays() == path
+
+
+def test_a_whole_folder_is_left_alone(few, monkeypatch):
+    path = datasets.make("arrays")
+    monkeypatch.setattr(datasets_arrays, "_planned", lambda copies: pytest.fail("it was made again"))
+    assert datasets.make("arrays") == path
+
+
+@pytest.mark.parametrize("damage", ["lose", "cut", "no about", "other recipe"])
+def test_a_folder_that_is_not_whole_is_made_again(few, monkeypatch, damage):
+    path = datasets.make("arrays")
+    before = digests(path)
+    if damage == "lose":
+        (path / "images.h5").unlink()
+    elif damage == "cut":
+        os.truncate(path / "tfrecord" / datasets_arrays.tfrecord_name(3), 100)
+    elif damage == "no about":
+        (path / "about.json").write_text("{")
+    else:
+        about = json.loads((path / "about.json").read_text())
+        (path / "about.json").write_text(json.dumps(about | {"recipe": 99}))
+    datasets.make("arrays")
+    assert digests(path) == before
+    assert [entry.name for entry in few.iterdir()] == ["arrays"]
+
+
+def test_a_missing_folder_names_the_command_that_makes_it(folder):
+    with pytest.raises(FileNotFoundError, match=r"arrays is missing; .*: python -m helpers data$"):
+        datasets.arrays()
+
+
+WRITERS = ["_write_npy", *(writer.__name__ for writer in datasets_arrays.WRITERS)]
+
+
+def stop_in(monkeypatch, name, error):
+    """Let a writer do its work, and raise before it returns."""
+    writer = getattr(datasets_arrays, name)
+
+    def stopping(*arguments):
+        writer(*arguments)
+        raise error
+
+    monkeypatch.setattr(datasets_arrays, name, stopping)
+    changed = tuple(getattr(datasets_arrays, each.__name__) for each in datasets_arrays.WRITERS)
+    monkeypatch.setattr(datasets_arrays, "WRITERS", changed)
+
+
+@pytest.mark.parametrize("interruption", [KeyboardInterrupt, SystemExit, RuntimeError])
+@pytest.mark.parametrize("name", ["_write_npy", "_write_tfrecords"])
+def test_an_interruption_half_way_leaves_nothing(few, monkeypatch, name, interruption):
+    stop_in(monkeypatch, name, interruption)
+    with pytest.raises(interruption):
+        datasets.make("arrays")
+    assert list(few.iterdir()) == []
+
+
+def test_ctrl_c_in_another_process_leaves_nothing(folder):
+    maker = subprocess.Popen(
+        [sys.executable, "-m", "helpers", "data", "arrays"],
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background shell has it ignored
+    )
+    deadline = time.monotonic() + 60
+    while not any(file.stat().st_size > 10**6 for file in folder.glob(".arrays.*.part/images.npy")):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    maker.send_signal(signal.SIGINT)
+    assert maker.communicate(timeout=60)[1].endswith("Stopped.\n")
+    assert maker.returncode == 130
+    assert list(folder.iterdir()) == []
+
+
+def test_a_disk_without_room_is_named_before_anything_is_drawn(folder, monkeypatch):
+    monkeypatch.setattr(datasets_arrays, "_write_npy", lambda *arguments: pytest.fail("it started to draw"))
+    with mounted(folder, "size=5m"):
+        with pytest.raises(OSError, match=r"arrays needs 619 MB and the disk has 5 MB left; free some"):
+            datasets.make("arrays")
+        assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_disk_that_fills_up_in_any_format_is_named_and_the_part_removed(few, monkeypatch, name):
+    """Each writer in turn finds the disk too small for what it writes, and says so in its library's own way."""
+    monkeypatch.setattr(files, "_check_room", lambda path, size: None)
+    chosen = [writer for writer in datasets_arrays.WRITERS if writer.__name__ == name]
+    monkeypatch.setattr(datasets_arrays, "WRITERS", chosen)
+    room = "1m" if name == "_write_npy" else "1600k"
+    with mounted(few, f"size={room}"):
+        with pytest.raises(OSError, match=r"arrays needs .* and the disk has .* left; free some room"):
+            datasets.make("arrays")
+        assert list(few.iterdir()) == []
+        gc.collect()  # the error's traceback still holds the map of images.npy, and a disk in use stays mounted
+
+
+def test_a_full_disk_needs_no_mount_to_be_explained(few, monkeypatch):
+    stop_in(monkeypatch, "_write_parquet", RuntimeError(f"write failed: {os.strerror(errno.ENOSPC)}"))
+    with pytest.raises(OSError, match=r"arrays needs .* and the disk has .* left"):
+        datasets.make("arrays")
+    assert list(few.iterdir()) == []
+
+
+def test_a_read_only_folder_is_named(few):
+    with mounted(few, "size=50m,ro"), pytest.raises(PermissionError, match=r"arrays needs .*set OOM_DATA"):
+        datasets.make("arrays")
