@@ -5,7 +5,7 @@ TensorFlow is imported in the functions: a notebook may import this module witho
 
 import os
 
-from helpers.datasets import digits
+from helpers.datasets import digits, read_images
 from helpers.datasets_images import SIZE
 
 COUNT = 2400
@@ -57,3 +57,15 @@ def is_low_name(name):
 def is_low_digit(image, label):
     """True for an image with a digit from 0 to 4."""
     return label < 5
+
+
+def accuracies_on_test_images(trained):
+    """{name: accuracy on the held-out images} of `digit_model` with each of the {name: weights} given."""
+    from helpers.models import digit_model
+
+    images, labels = read_images(sorted((digits() / "test").glob("*/*.jpg")))
+    model, found = digit_model(), {}
+    for name, weights in trained.items():
+        model.set_weights(weights)
+        found[name] = model.evaluate(images / 255, labels, verbose=0)[1]
+    return found

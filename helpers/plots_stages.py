@@ -22,7 +22,7 @@ def stage_bars(stages, title=None):
     axes = chart.box(NAMES, BOTTOM, 900 - NAMES - NOTES, ROW * len(names))
     axes.set(xlim=(0, 1.08 * max(max(pair) for pair in stages.values())), ylim=(len(names) - 0.5, -0.5))
     look.byte_axis(axes.xaxis, axes.get_xlim()[1])
-    axes.set_yticks(range(len(names)), [look.shorten(name, 36) for name in names])
+    axes.set_yticks(range(len(names)), [_fitting(chart, name) for name in names])
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="y", visible=False)
     for row, (formula, measured) in enumerate(stages.values()):
@@ -35,6 +35,13 @@ def stage_bars(stages, title=None):
     )
     chart.alt = f"Bars of bytes per stage, formula in brackets. {message}. {listed}."
     return chart
+
+
+def _fitting(chart, name):
+    """As much of a name as there is room for on the left of the bars."""
+    text = look.fit(chart.text(0, 0, name), NAMES - 16)
+    text.remove()
+    return text.get_text()
 
 
 def _draw_stage(axes, row, formula, measured):
