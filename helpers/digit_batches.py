@@ -1,0 +1,27 @@
+"""The folder of digits as a `PyDataset`, in a module of its own so that worker processes can import it."""
+
+import math
+
+import keras
+
+from helpers.datasets import digits, read_images
+
+
+class DigitBatches(keras.utils.PyDataset):
+    """Batches of training images, as float32 from 0 to 1, and their labels, read with Pillow."""
+
+    def __init__(self, batch=32, **settings):
+        super().__init__(**settings)
+        self.batch = batch
+        paths = sorted((digits() / "train").glob("*/*.jpg"))
+        self.paths = [
+            path for start in range(7) for path in paths[start::7]
+        ]  # so that each batch has all digits
+
+    def __len__(self):
+        return math.ceil(len(self.paths) / self.batch)
+
+    def __getitem__(self, number):
+        images, labels = read_images(self.paths[number * self.batch : (number + 1) * self.batch])
+        images /= 255
+        return images, labels
