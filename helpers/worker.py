@@ -15,8 +15,14 @@ from pathlib import Path
 from helpers import cgroups, limits, processes
 
 SECONDS_TO_STOP = 15
-WARM_ENVIRONMENT = {"TF_CPP_MIN_LOG_LEVEL": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"}
-"""For the warm process: errors and warnings only, and no allocator of pyarrow's own, whose thread a fork would lose."""
+WARM_ENVIRONMENT = {
+    "TF_CPP_MIN_LOG_LEVEL": "1",
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "TF_ENABLE_ONEDNN_OPTS": "0",
+}
+"""For the warm process, where the caller has not set it: errors and warnings only; no allocator of pyarrow's own, whose
+thread a fork would lose; and the same kernels on every CPU. TensorFlow chooses oneDNN's on some, whose scratch memory
+depends on the machine and differs from run to run."""
 _idle = []
 _lock = threading.Lock()
 
