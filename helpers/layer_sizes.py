@@ -21,8 +21,16 @@ def layer_sizes(model):
 def _row(layer):
     shape = layer.output.shape[1:]
     weights = sum(math.prod(variable.shape) * _itemsize(variable.dtype) for variable in layer.variables)
-    activations = 0 if type(layer).__name__ in VIEWS else math.prod(shape) * _itemsize(layer.compute_dtype)
+    values = 0 if type(layer).__name__ in VIEWS else math.prod(shape) + _values_between(layer)
+    activations = values * _itemsize(layer.compute_dtype)
     return layer.name, " x ".join(map(str, shape)), layer.count_params(), weights, activations
+
+
+def _values_between(layer):
+    """What the first half of a separable convolution hands to the second; the backward pass needs it too."""
+    if not type(layer).__name__.startswith("SeparableConv"):
+        return 0
+    return math.prod(layer.output.shape[1:-1]) * layer.input.shape[-1] * layer.depth_multiplier
 
 
 def _itemsize(dtype):

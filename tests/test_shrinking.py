@@ -22,6 +22,12 @@ def test_layers_add_up_to_the_network():
     assert sizes.output.iloc[0] == "32 x 32 x 32"
 
 
+def test_a_separable_convolution_also_holds_what_lies_between_its_halves():
+    plain, separable = (layer_sizes(image_cnn(32, separable=split)).activations for split in (False, True))
+    between = 32 * 32 * 3 + 16 * 16 * 32 + 8 * 8 * 64
+    assert separable.sum() == plain.sum() + 4 * between
+
+
 def test_half_precision_takes_two_bytes_for_each_activation():
     import keras
 
