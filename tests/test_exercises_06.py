@@ -39,7 +39,7 @@ def means(folder, images_of=lambda images, mine: images[mine]):
 def test_the_right_means_pass_on_the_budget():
     result = exercise("06-a", means)
     assert result.passed, str(result)
-    assert " of 40 MB" in str(result)
+    assert " of 60 MB" in str(result)
 
 
 def test_float32_means_pass(folder):
@@ -71,7 +71,7 @@ def test_an_answer_that_loads_everything_hears_how_much_it_used():
 
     result = exercise("06-a", loaded)
     assert not result.passed
-    assert "of 40 MB RAM" in str(result)
+    assert "of 60 MB RAM" in str(result)
 
 
 def rechunk(source, target, chunks=(1, 32, 32, 3), name="images", compression=1, change=0, count=COUNT):
