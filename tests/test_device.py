@@ -1,5 +1,6 @@
 """The accelerator: the virtual GPU has TensorFlow's own allocator and limit; a real GPU gets a logical device."""
 
+import os
 import sys
 from types import ModuleType, SimpleNamespace
 
@@ -52,6 +53,17 @@ def test_the_peak_of_known_sizes_is_exact_and_is_held_against_its_line():
 def test_peaks_of_a_training_step_repeat():
     peaks = [run(train_three_steps, vram="400 MB").peak_vram for _ in range(3)]
     assert max(peaks) <= 1.01 * min(peaks)
+
+
+def test_jobs_use_the_kernels_that_every_cpu_has():
+    def uses_onednn():
+        from tensorflow.python.util import _pywrap_util_port
+
+        return _pywrap_util_port.IsMklEnabled()
+
+    if "TF_ENABLE_ONEDNN_OPTS" in os.environ:
+        pytest.skip("the caller has chosen")
+    assert run(uses_onednn).value is False
 
 
 def test_a_crash_of_the_allocator_is_out_of_memory_too():
