@@ -1,20 +1,23 @@
 """A training step replayed without running it: the order of TensorFlow's executor, buffer by buffer."""
 
-from collections import defaultdict, deque
+from collections import deque
 
 from helpers import estimate_kernels as kernels
 from helpers.estimate_memory import DEAD
 
-ROOT = ()
-"""Where a node runs: a path of (loop, iteration); the empty path is outside all loops."""
-
 
 class Iteration:
-    """One pass through a loop body (or the step itself): what has arrived and what is still waited for."""
+    """Where a node runs: one pass through a loop body, or the step itself, which has no loop around it.
 
-    __slots__ = ("pending", "inputs", "dead", "merged")
+    It knows what has arrived, what is still waited for, and the loops that were started in it.
+    """
 
-    def __init__(self):
+    __slots__ = ("loop", "number", "loops", "pending", "inputs", "dead", "merged")
+
+    def __init__(self, loop=None, number=0):
+        self.loop = loop
+        self.number = number
+        self.loops = {}
         self.pending = {}
         self.inputs = {}
         self.dead = {}
@@ -24,20 +27,32 @@ class Iteration:
 class Loop:
     """One execution of a loop: its invariants, what is under way in it, and what waits for its turn."""
 
-    def __init__(self, awaited, parallel):
+    def __init__(self, outside, awaited, parallel):
+        self.outside = outside
         self.awaited = awaited
         self.parallel = parallel
-        self.under_way = defaultdict(int)
+        self.iterations = [Iteration(self)]
+        self.under_way = [0]
         self.invariants = []
         self.deferred = []
         self.oldest = 0
-        self.newest = 0
         self.dead = False
+
+    @property
+    def newest(self):
+        return len(self.iterations) - 1
+
+    def start(self):
+        """Begin the next iteration."""
+        self.iterations.append(Iteration(self, len(self.iterations)))
+        self.under_way.append(0)
+        return self.iterations[-1]
 
     def advance(self):
         """Retire the iterations in which nothing is left to do."""
-        while self.oldest <= self.newest and not self.under_way[self.oldest] and not self.awaited:
-            self.oldest += 1
+        if not self.awaited:
+            while self.oldest <= self.newest and not self.under_way[self.oldest]:
+                self.oldest += 1
 
     @property
     def done(self):
@@ -63,11 +78,10 @@ class Executor:
 
     def run(self):
         """Run every node once, those of a loop once per iteration."""
-        self.iterations = {ROOT: Iteration()}
-        self.loops = {}
         self.queue = deque()
         self.delayed = deque()
-        self._work([(node, ROOT) for node in self.program.roots])
+        step = Iteration()
+        self._work([(node, step) for node in self.program.roots])
         while self.queue or self.delayed:
             if self.queue:
                 self._work([self.queue.popleft()])
@@ -78,106 +92,105 @@ class Executor:
         inline = deque()
         self._schedule(ready, inline)
         while inline:
-            node, path = inline.popleft()
-            self._schedule(self._process(node, path), inline)
+            node, iteration = inline.popleft()
+            self._schedule(self._process(node, iteration), inline)
 
     def _schedule(self, ready, inline):
         expensive = []
-        for node, path in ready:
-            if node.cheap or node.index in self.iterations[path].dead:
-                inline.append((node, path))
+        for node, iteration in ready:
+            if node.cheap or node.index in iteration.dead:
+                inline.append((node, iteration))
             else:
-                expensive.append((node, path))
-        if expensive and not inline:
-            inline.append(expensive.pop())
-        self.queue.extendleft(expensive)
+                expensive.append((node, iteration))
+        if expensive:
+            if not inline:
+                inline.append(expensive.pop())
+            self.queue.extendleft(expensive)
 
-    def _process(self, node, path):
-        iteration = self.iterations[path]
+    def _process(self, node, iteration):
         received = iteration.inputs.pop(node.index, {})
         inputs = [received.get(slot, DEAD) for slot in range(node.input_count)]
         dead = iteration.dead.pop(node.index, 0) > 0
         outputs = [DEAD] * node.output_count if dead else kernels.compute(node, inputs, self)
         for tensor in outputs:
-            self.memory.hold(tensor)
+            if tensor.buffer is not None:
+                tensor.buffer.references += 1
         for tensor in inputs:
-            self.memory.release(tensor)
+            if tensor.buffer is not None:
+                self.memory.release(tensor)
         if node.op == "IteratorGetNext":
-            self.delayed.append((node, path, outputs, dead))
+            self.delayed.append((node, iteration, outputs, dead))
             return []
-        return self._propagate(node, path, outputs, dead)
+        return self._propagate(node, iteration, outputs, dead)
 
-    def _propagate(self, node, path, outputs, dead):
+    def _propagate(self, node, iteration, outputs, dead):
         ready = []
         if node.op == "Enter":
-            self._enter(node, path, outputs, dead, ready)
+            self._enter(node, iteration, outputs, dead, ready)
         elif node.op == "NextIteration":
             if not dead:
-                self._next_iteration(node, path, outputs, ready)
+                self._next_iteration(node, iteration, outputs, ready)
         elif node.op == "Exit":
             if not dead:
-                self._activate(node, path[:-1], outputs, dead, ready)
+                self._activate(node, iteration.loop.outside, outputs, dead, ready)
         else:
-            self._activate(node, path, outputs, dead, ready)
+            self._activate(node, iteration, outputs, dead, ready)
         for tensor in outputs:
-            self.memory.release(tensor)
-        self._count(ready, path)
+            if tensor.buffer is not None:
+                self.memory.release(tensor)
+        self._count(ready, iteration)
         return ready
 
-    def _enter(self, node, path, outputs, dead, ready):
-        first = (*path, (node.frame, 0))
-        loop = self.loops.get((path, node.frame))
+    def _enter(self, node, outside, outputs, dead, ready):
+        loop = outside.loops.get(node.frame)
         if loop is None:
-            loop = self.loops[path, node.frame] = Loop(self.program.entries[node.frame], node.parallel)
-            self.iterations[first] = Iteration()
+            loop = outside.loops[node.frame] = Loop(outside, self.program.entries[node.frame], node.parallel)
         loop.awaited -= 1
         if dead:
-            self._skip(node.frame, loop, path, ready)
+            self._skip(node.frame, loop, ready)
         elif node.constant:
             loop.invariants.append((node, outputs))
             for tensor in outputs:
                 self.memory.hold(tensor)
-            for number in range(loop.newest + 1):
-                self._activate(node, (*path, (node.frame, number)), outputs, dead, ready)
+            for iteration in loop.iterations:
+                self._activate(node, iteration, outputs, dead, ready)
         else:
-            self._activate(node, first, outputs, dead, ready)
+            self._activate(node, loop.iterations[0], outputs, dead, ready)
 
-    def _skip(self, frame, loop, path, ready):
+    def _skip(self, frame, loop, ready):
         """A loop in a branch that is not taken: its results are dead."""
         if not loop.dead:
             loop.dead = True
             for node in self.program.exits[frame]:
-                self._activate(node, path, [DEAD], True, ready)
+                self._activate(node, loop.outside, [DEAD], True, ready)
 
-    def _next_iteration(self, node, path, outputs, ready):
+    def _next_iteration(self, node, iteration, outputs, ready):
         """Start the next iteration, unless too many are under way: then the value waits."""
-        parent, (frame, number) = path[:-1], path[-1]
-        loop = self.loops[parent, frame]
-        following = (*parent, (frame, number + 1))
-        if following in self.iterations:
-            self._activate(node, following, outputs, False, ready)
-        elif number + 1 - loop.oldest < loop.parallel:
-            self._start(loop, following, ready)
-            self._activate(node, following, outputs, False, ready)
+        loop, following = iteration.loop, iteration.number + 1
+        if following <= loop.newest:
+            self._activate(node, loop.iterations[following], outputs, False, ready)
+        elif following - loop.oldest < loop.parallel:
+            self._start(loop, ready)
+            self._activate(node, loop.iterations[following], outputs, False, ready)
         else:
-            loop.deferred.append((node, outputs, following))
+            loop.deferred.append((node, outputs))
             for tensor in outputs:
                 self.memory.hold(tensor)
 
-    def _start(self, loop, path, ready):
-        self.iterations[path] = Iteration()
-        loop.newest = path[-1][1]
+    def _start(self, loop, ready):
+        iteration = loop.start()
         for node, outputs in loop.invariants:
-            self._activate(node, path, outputs, False, ready)
+            self._activate(node, iteration, outputs, False, ready)
 
-    def _count(self, ready, path):
+    def _count(self, ready, iteration):
         """Keep account of what is under way in each loop; go on with those that wait, end those that are done."""
         self._add_under_way(ready)
-        for depth in reversed(range(len(path))):
-            loop = self.loops[path[:depth], path[depth][0]]
-            loop.under_way[path[depth][1]] -= 1
-        for depth in range(len(path)):
-            loop = self.loops[path[:depth], path[depth][0]]
+        around = []
+        while iteration.loop is not None:
+            iteration.loop.under_way[iteration.number] -= 1
+            around.append(iteration.loop)
+            iteration = iteration.loop.outside
+        for loop in reversed(around):
             loop.advance()
             if loop.deferred and loop.newest + 1 - loop.oldest < loop.parallel:
                 self._resume(loop, ready)
@@ -188,31 +201,33 @@ class Executor:
                 loop.invariants = []
 
     def _resume(self, loop, ready):
+        """Only the iteration after the newest has values that wait."""
         resumed = []
         waiting, loop.deferred = loop.deferred, []
-        self._start(loop, waiting[0][2], resumed)
-        for node, outputs, path in waiting:
-            self._activate(node, path, outputs, False, resumed)
+        self._start(loop, resumed)
+        for node, outputs in waiting:
+            self._activate(node, loop.iterations[-1], outputs, False, resumed)
             for tensor in outputs:
                 self.memory.release(tensor)
         self._add_under_way(resumed)
         ready.extend(resumed)
 
-    def _add_under_way(self, ready):
-        for _, path in ready:
-            for depth in range(len(path)):
-                self.loops[path[:depth], path[depth][0]].under_way[path[depth][1]] += 1
+    @staticmethod
+    def _add_under_way(ready):
+        for _, iteration in ready:
+            while iteration.loop is not None:
+                iteration.loop.under_way[iteration.number] += 1
+                iteration = iteration.loop.outside
 
-    def _activate(self, node, path, outputs, dead, ready):
-        iteration = self.iterations[path]
+    def _activate(self, node, iteration, outputs, dead, ready):
         for port, consumer, slot in node.consumers:
             tensor = DEAD if dead else outputs[port]
             deliver = self._deliver_to_merge if consumer.op == "Merge" else self._deliver
             if deliver(iteration, consumer, slot, tensor):
-                ready.append((consumer, path))
+                ready.append((consumer, iteration))
         for consumer in node.control_consumers:
             if consumer.op != "Merge" and self._deliver(iteration, consumer, None, DEAD if dead else None):
-                ready.append((consumer, path))
+                ready.append((consumer, iteration))
 
     def _deliver(self, iteration, consumer, slot, tensor):
         index = consumer.index

@@ -1,5 +1,7 @@
 """A short training run replayed on the allocator: build the model, load the data, make the slots, take steps."""
 
+import contextlib
+import gc
 import math
 import random
 from collections import defaultdict, deque
@@ -13,6 +15,8 @@ from helpers.estimate_memory import Memory, Tensor
 from helpers.estimate_program import Program
 
 STEPS = (True, True, True)
+STEPS_WITH_LOOPS = (True, True)
+"""The second step of a model with loops is as high as all that follow it, and each takes long to replay."""
 DECIDED = (True, True, False, True)
 """What a condition on data says in each replayed step, such as whether accumulated gradients are applied."""
 PREFETCHED = 2
@@ -29,10 +33,23 @@ def replay(step, batch_size, samples=None, progress=lambda: None):
     """The typical replay of a few: the median. A model with loops takes long to replay, and is replayed once."""
     program = Program(step, batch_size)
     results = []
-    for order in ORDERS[:1] if program.entries else ORDERS:
-        results.append(Replay(step, program, batch_size, samples, order))
-        progress()
+    with _no_collection():
+        for order in ORDERS[:1] if program.entries else ORDERS:
+            results.append(Replay(step, program, batch_size, samples, order))
+            progress()
     return sorted(results, key=lambda result: result.peak)[len(results) // 2]
+
+
+@contextlib.contextmanager
+def _no_collection():
+    """Python looks through all of TensorFlow's objects for garbage whenever many new ones were made."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 class Replay:
@@ -141,7 +158,8 @@ class Replay:
         if self.order:
             random.Random(self.order).shuffle(self.program.roots)
         undecided = any(node.op == "Switch" for node in self.program.nodes) and not self.program.entries
-        for predicate in DECIDED if undecided else STEPS:
+        steps = STEPS_WITH_LOOPS if self.program.entries else STEPS
+        for predicate in DECIDED if undecided else steps:
             executor.predicate = predicate
             executor.run()
 

@@ -1,5 +1,6 @@
 """The accelerator: the virtual GPU has TensorFlow's own allocator and limit; a real GPU gets a logical device."""
 
+import os
 import sys
 from types import ModuleType, SimpleNamespace
 
@@ -62,6 +63,17 @@ def test_every_cpu_computes_with_the_same_kernels_so_that_peaks_are_the_same():
 def test_peaks_of_a_training_step_repeat():
     peaks = [run(train_three_steps, vram="400 MB").peak_vram for _ in range(3)]
     assert max(peaks) <= 1.01 * min(peaks)
+
+
+def test_jobs_use_the_kernels_that_every_cpu_has():
+    def uses_onednn():
+        from tensorflow.python.util import _pywrap_util_port
+
+        return _pywrap_util_port.IsMklEnabled()
+
+    if "TF_ENABLE_ONEDNN_OPTS" in os.environ:
+        pytest.skip("the caller has chosen")
+    assert run(uses_onednn).value is False
 
 
 def test_a_crash_of_the_allocator_is_out_of_memory_too():

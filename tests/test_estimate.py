@@ -1,13 +1,14 @@
 """The estimate: close to the truth, adding up, harmless to the model, and clear about what it cannot do."""
 
 import argparse
+import gc
 
 import keras
 import numpy
 import pytest
 from keras import layers
 
-from benchmarks.estimate import measured, predicted
+from benchmarks.estimate import exceptions, measured, predicted
 from helpers import run
 from helpers.estimate import add_arguments, command, estimate
 
@@ -122,6 +123,31 @@ def test_a_recurrent_model_is_followed_through_its_loop():
     model = keras.Sequential([keras.Input((20, 8)), layers.LSTM(16), layers.Dense(1)])
     states_kept = 20 * 16 * 4 * 32
     assert estimate(model, 32).peak > 4 * states_kept
+
+
+def test_a_longer_loop_keeps_more_for_the_backward_pass():
+    peaks = []
+    for steps in (20, 40):
+        model = keras.Sequential([keras.Input((steps, 8)), layers.GRU(64), layers.Dense(1)])
+        peaks.append(estimate(model, 64, "sgd").parts["activations"])
+    assert peaks[1] == pytest.approx(2 * peaks[0], rel=0.15)
+
+
+@pytest.mark.parametrize("collecting", [True, False])
+def test_garbage_collection_is_left_as_it_was(collecting):
+    (gc.enable if collecting else gc.disable)()
+    try:
+        estimate(wide_dense(), 4)
+        assert gc.isenabled() is collecting
+    finally:
+        gc.enable()
+
+
+def test_what_misses_a_target_is_named_with_its_reason():
+    text = exceptions(["LSTM", "CNN", "MLP"], [0.02, -0.2, 0.0], [1.5, 0.5, 0.9])
+    assert "too high: CNN -20.0%." in text
+    assert "Slower than the first step: LSTM (each iteration of its loop is replayed in Python)." in text
+    assert exceptions(["MLP"], [0.0], [0.9]).count("none") == 2
 
 
 def test_inputs_of_any_length_need_a_length():
