@@ -50,16 +50,6 @@ def test_the_peak_of_known_sizes_is_exact_and_is_held_against_its_line():
     assert trial.lines[0].bytes == pytest.approx(50 * MIB, rel=0.1)
 
 
-def takes_kernels_of_onednn():
-    from tensorflow.python.util import _pywrap_util_port
-
-    return _pywrap_util_port.IsMklEnabled()
-
-
-def test_every_cpu_computes_with_the_same_kernels_so_that_peaks_are_the_same():
-    assert run(takes_kernels_of_onednn).value is False
-
-
 def test_peaks_of_a_training_step_repeat():
     peaks = [run(train_three_steps, vram="400 MB").peak_vram for _ in range(3)]
     assert max(peaks) <= 1.01 * min(peaks)
