@@ -15,8 +15,8 @@ from helpers.estimate_memory import Memory, Tensor
 from helpers.estimate_program import Program
 
 STEPS = (True, True, True)
-STEPS_WITH_LOOPS = (True, True)
-"""The second step of a model with loops is as high as all that follow it, and each takes long to replay."""
+STEPS_WITH_LOOPS = (True,)
+"""A step of a model with loops takes long to replay: it gets one, with the slots as they are from the second on."""
 DECIDED = (True, True, False, True)
 """What a condition on data says in each replayed step, such as whether accumulated gradients are applied."""
 PREFETCHED = 2
@@ -108,12 +108,12 @@ class Replay:
         self.variables[name] = tensor
 
     def _create_slots(self):
-        """Zeros of one shape are made once; the variables share them until they are first written."""
+        """Zeros of one shape are made once; the variables share them until the first step writes to them."""
         slots = [(name, *about) for name, about in self.step.variables.items() if about[2] == "optimizer"]
         shared = {}
         slots.sort(key=lambda slot: _size(slot[1], slot[2]) >= LARGEST_CONSTANT)
         for name, shape, dtype, _, layer in slots:
-            same = shared.get((shape, dtype)) if shape else None
+            same = shared.get((shape, dtype)) if shape and not self.program.entries else None
             if same is None:
                 self._create(name, shape, dtype, ("optimizer", layer))
                 shared[shape, dtype] = self.variables[name]
