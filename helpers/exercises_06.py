@@ -109,7 +109,7 @@ EXERCISES = {
     ),
     "06-b": Exercise(
         statement=(
-            'write answer(source, target) that copies the dataset images into a new HDF5 file, compressed, so '
+            "write answer(source, target) that copies the dataset images into a new HDF5 file, compressed, so "
             "that one image reads less than 100 KB, on 60 MB of RAM and within a minute."
         ),
         arguments=badly_chunked_file,
