@@ -4,7 +4,7 @@ Without a GPU one core is the device: it runs the steps of the model and nothing
 """
 
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,14 +77,15 @@ def train(pipeline, steps, prefetch=0, one_core=False):
     it shares the device's.
     """
     with device_core(one_core) as move_input:
-        return _fit(_model(), pipeline(), steps, prefetch, move_input)
+        dataset = pipeline()
+        return _fit(_model(dataset), dataset, steps, prefetch, move_input)
 
 
 def side_by_side(pipelines, steps, prefetch, rounds):
     """Train one model by turns on several pipelines, given by name; returns a list of `Feed`s for each name."""
     with device_core() as move_input:
-        model = _model()
         datasets = {name: pipeline() for name, pipeline in pipelines.items()}
+        model = _model(next(iter(datasets.values())))
         feeds = {name: [] for name in pipelines}
         for _ in range(rounds):
             for name, dataset in datasets.items():
@@ -92,10 +93,17 @@ def side_by_side(pipelines, steps, prefetch, rounds):
     return feeds
 
 
-def _model():
+def _model(dataset):
+    """A model that is compiled for the batches of a dataset: one step on zeros traces it."""
+    import tensorflow as tf
+
     from helpers.models import image_cnn
 
-    return image_cnn(IMAGE, filters=FILTERS, head=32)
+    model = image_cnn(IMAGE, filters=FILTERS, head=32)
+    zeros = tf.nest.map_structure(lambda spec: tf.zeros(spec.shape, spec.dtype), dataset.element_spec)
+    with phase("compile"):
+        model.fit(tf.data.Dataset.from_tensors(zeros), shuffle=False, verbose=0)
+    return model
 
 
 def _fit(model, dataset, steps, prefetch, move_input):
@@ -153,7 +161,5 @@ def _threads():
 
 
 def _move(thread, cores):
-    try:
+    with suppress(ProcessLookupError):  # it has ended
         os.sched_setaffinity(thread, cores)
-    except ProcessLookupError:  # it has ended
-        pass

@@ -1,10 +1,13 @@
 """How well a device is fed: a ladder of pipelines with their speed and their waiting, and strips of time."""
 
 from helpers import plots_chart as look
+from helpers import plots_marks as marks
 from helpers import tables
 
 ROW, TOP, BOTTOM, NAMES, GAP, RIGHT = 34, 92, 26, 190, 84, 70
 STRIP = 46
+SETTLED = 1.5
+"""Seconds after which a `fit` is under way. The first batch is not measured: everything still has to start."""
 
 
 @look.in_style
@@ -53,8 +56,9 @@ def _bars(axes, sizes, texts, highest, colour):
     axes.tick_params(axis="y", length=0)
     axes.barh(range(len(sizes)), sizes, height=0.66, color=colour, zorder=3)
     for row, (size, text) in enumerate(zip(sizes, texts, strict=True)):
-        style = {"va": "center", "weight": "bold", "color": look.ink(colour), "path_effects": look.HALO}
-        look.note(axes, text, (size, row), (6, 0), **style)
+        inside = size > 0.6 * highest
+        style = {"ha": "right", "color": look.on(colour)} if inside else {"color": look.ink(colour)}
+        look.note(axes, text, (size, row), (-6 if inside else 6, 0), va="center", weight="bold", **style)
 
 
 def _name(axes, text):
@@ -72,7 +76,7 @@ def _draw_goal(axes, goal):
 def strips(trials, seconds=2.0, title=None):
     """Draw for each trial, by name, when its device computed and when it waited, all on one axis of `seconds`.
 
-    The axis begins with the second step of the last `fit`. Where an NVIDIA GPU was watched, its utilisation is drawn
+    The axis begins once the last `fit` is under way. Where an NVIDIA GPU was watched, its utilisation is drawn
     over the strip.
     """
     chart = look.Chart("waiting and computing over time", height=66 + 40 + (STRIP + 14) * len(trials))
@@ -108,15 +112,14 @@ def _draw_strip(axes, name, trial, seconds):
     look.note(axes, look.shorten(name, 24), (0, 0.5), (-8, 0), ha="right", **beside)
     text = f"waits\n{tables.percent(trial.idle)}"
     look.note(axes, text, (1, 0.5), (10, 0), color=look.ink(look.WAITING), weight="bold", **beside)
-    if "utilisation" in shown:
-        axes.plot(moments, shown["utilisation"], color="black", linewidth=1.4, zorder=3)
+    marks.draw_utilisation(axes, moments, shown)
 
 
 def _first_step(trial, known):
-    """The second in which a strip begins: where the waiting of the last `fit` is first known."""
-    fits = [phase.start for phase in trial.phases if phase.name == "fit"]
-    after = known[(known["seconds"] >= (fits[-1] if fits else 0)) & (known["waiting"] > 0)]
-    return float(after["seconds"].iloc[0]) if len(after) else (fits[-1] if fits else 0.0)
+    """The second in which a strip begins: with the first wait that is known, or soon after the last `fit` began."""
+    began = max((phase.start for phase in trial.phases if phase.name == "fit"), default=0.0)
+    waits = known[known["seconds"].between(began, began + SETTLED) & (known["waiting"] > 0)]
+    return float(waits["seconds"].iloc[0]) if len(waits) else began + SETTLED / 3
 
 
 def _utilisation_note(trials):
