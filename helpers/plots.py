@@ -7,11 +7,22 @@ import pandas
 
 from helpers import tables
 from helpers.plots_chart import Chart
+from helpers.plots_ladder import ladder, strips
 from helpers.plots_sizes import peaks_against_size, stacked_bytes
 from helpers.plots_timeline import overlay, plot
 from helpers.tables import trial_text
 
-__all__ = ["Comparison", "compare", "peaks_against_size", "plot", "stacked_bytes", "trial_html", "trial_text"]
+__all__ = [
+    "Comparison",
+    "compare",
+    "ladder",
+    "peaks_against_size",
+    "plot",
+    "stacked_bytes",
+    "strips",
+    "trial_html",
+    "trial_text",
+]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -45,11 +45,18 @@ def draw_waiting(axes, samples, idle):
     axes.grid(False)
     share = known["waiting"].clip(0, 1)
     axes.fill_between(known["seconds"], share, step="post", color=look.WAITING, linewidth=0)
+    draw_utilisation(axes, known["seconds"], known)
     beside = {"xycoords": "axes fraction", "va": "center"}
     look.note(axes, "device\nwaiting", (0, 0.5), (-6, 0), ha="right", color=look.QUIET, **beside)
     if idle is not None:
         text = f"{tables.percent(idle)} of\nthe time"
         look.note(axes, text, (1, 0.5), (11, 0), color=look.ink(look.WAITING), weight="bold", **beside)
+
+
+def draw_utilisation(axes, seconds, samples):
+    """Draw over a strip how busy an NVIDIA GPU was, where one was read: from 0 at the bottom to 100 % at the top."""
+    if "utilisation" in samples:
+        axes.plot(seconds, samples["utilisation"], color="black", linewidth=1.4, zorder=3)
 
 
 def largest_lines(trial):

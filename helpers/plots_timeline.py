@@ -76,12 +76,13 @@ def overlay(trials, labels):
 
 def thin(samples):
     """Keep about a thousand points of a long run, and every peak among them."""
-    samples = samples[["seconds", "ram", "vram", "waiting"]].apply(pandas.to_numeric, errors="coerce")
+    kept = {"seconds": "last", "ram": "max", "vram": "max", "waiting": "mean", "utilisation": "mean"}
+    kept = {name: how for name, how in kept.items() if name in samples}
+    samples = samples[list(kept)].apply(pandas.to_numeric, errors="coerce")
     samples = samples.astype(float).dropna(subset="seconds").sort_values("seconds", kind="stable")
     if len(samples) <= POINTS:
         return samples.reset_index(drop=True)
     bucket = numpy.arange(len(samples)) * POINTS // len(samples)
-    kept = {"seconds": "last", "ram": "max", "vram": "max", "waiting": "mean"}
     return samples.groupby(bucket).agg(kept).reset_index(drop=True)
 
 

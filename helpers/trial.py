@@ -195,15 +195,22 @@ def _samples(facts):
     seconds, ram = (np.frombuffer(column) for column in facts["curve"])
     samples = pandas.DataFrame({"seconds": seconds, "ram": ram, "vram": np.nan, "waiting": np.nan})
     if facts["vram"] and len(samples):
-        times, levels = zip(*facts["vram"], strict=True)
-        newest = np.searchsorted(times, samples["seconds"], side="right") - 1
-        samples["vram"] = np.where(newest >= 0, np.take(levels, newest.clip(0)), np.nan)
+        samples["vram"] = _newest(facts["vram"], samples["seconds"])
+    if facts["utilisation"] and len(samples):  # only where there is an NVIDIA GPU
+        samples["utilisation"] = _newest(facts["utilisation"], samples["seconds"])
     if facts["idle"] is not None:
         inside = np.zeros(len(samples))
         for start, end in facts["waiting"]:
             inside[samples["seconds"].searchsorted(start) : samples["seconds"].searchsorted(end)] = 1
         samples["waiting"] = inside
     return samples
+
+
+def _newest(readings, seconds):
+    """For each moment the newest of the readings, which are pairs of seconds and a value."""
+    times, levels = zip(*readings, strict=True)
+    newest = np.searchsorted(times, seconds, side="right") - 1
+    return np.where(newest >= 0, np.take(levels, newest.clip(0)), np.nan)
 
 
 def _line(place, size):

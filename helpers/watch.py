@@ -15,6 +15,7 @@ from helpers.launch import Job
 from helpers.lines import Question
 from helpers.reports import Receiver
 from helpers.sampler import INTERVAL, Sampler
+from helpers.utilisation import Utilisation
 
 KEPT_LOG = 1_000_000
 PIECE = 65_536
@@ -58,6 +59,7 @@ class Watch:
         self.value = self.failure = self.device = self.idle = None
         self.ended_by = self.status = self.rusage = self.job = self.limiter = None
         self.ready, self.current_vram = False, 0
+        self.utilisation = Utilisation()
         self.handlers = {
             "ready": self._on_ready,
             "vram": self._on_vram,
@@ -108,6 +110,7 @@ class Watch:
             return
         if self.ready:
             used = self.sampler.tick()
+            self.utilisation.tick(now - self.began)
             if self.limiter.exceeded(used):
                 self._end("budget")
             self._ask_for_the_line()
@@ -229,6 +232,7 @@ class Watch:
 
     def _clean_up(self):
         """Leave nothing behind: processes, what they still had to say, shared memory, groups, files."""
+        self.utilisation.close()
         processes.end_descendants(os.getpid())
         if self.job:
             for read, pipe in ((self._read_output, self.job.output), (self._read_reports, self.job.reports)):
@@ -269,4 +273,5 @@ class Watch:
             "phases": self.phases,
             "waiting": self.waiting,
             "idle": self.idle,
+            "utilisation": self.utilisation.readings,
         }

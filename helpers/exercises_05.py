@@ -1,0 +1,92 @@
+"""The exercise of notebook 05: feed a model from a slow storage, so that its device hardly waits."""
+
+import random
+
+from helpers import datasets
+from helpers.exercises_task import Exercise, with_article
+from helpers.feeding import IMAGE, train
+from helpers.slow_storage import SlowStorage
+from helpers.tables import percent
+
+LATENCY = 0.002
+BATCH = 256
+STEPS = 9
+MOST = 0.3
+"""The device waits about 85 % of the time for files read one after the other, and next to nothing for a good answer."""
+
+
+def paths_and_storage():
+    """The training images in an order without order, and the storage that they are on."""
+    paths = sorted(str(path) for path in (datasets.digits() / "train").glob("*/*.jpg"))
+    random.Random(0).shuffle(paths)
+    return paths, SlowStorage(LATENCY)
+
+
+def feed_model(answer, paths, storage):
+    """Train on a learner's batches, in the process that has the budget."""
+    import tensorflow as tf
+
+    batches = answer(paths, storage)
+    if batches is None or batches is ...:
+        return batches
+    if not isinstance(batches, tf.data.Dataset):
+        return f"it returned {with_article(batches)}; return a tf.data.Dataset."
+    if problem := _shape_problem(batches.element_spec):
+        return problem
+    labels = set()
+    feed = train(lambda: batches.map(_noting(labels)), STEPS)
+    return {"idle": feed.idle, "labels": sorted(labels)}
+
+
+def _shape_problem(spec):
+    wanted = ((BATCH, IMAGE, IMAGE, 3), (BATCH,))
+    if not isinstance(spec, tuple) or len(spec) != 2:
+        return (
+            "a batch is not a pair of images and labels; map with storage.read or storage.open, then decode."
+        )
+    shapes = tuple(tuple(part.shape) for part in spec)
+    if shapes != wanted:
+        return (
+            f"a batch has the shapes {shapes}, not {wanted}; batch({BATCH}, drop_remainder=True) fixes them."
+        )
+
+
+def _noting(labels):
+    """For `map`: pass batches on and remember which labels were among them."""
+    import tensorflow as tf
+
+    def remember(found):
+        labels.update(found.tolist())
+        return True
+
+    def note(images, found):
+        noted = tf.numpy_function(remember, [found], tf.bool)
+        with tf.control_dependencies([noted]):
+            return tf.identity(images), found
+
+    return note
+
+
+def check_feed(value, paths, storage):
+    """Judge how long the device waited, and that all digits came."""
+    if isinstance(value, str):
+        return value
+    if value["labels"] != list(range(10)):
+        return f"the batches have the labels {value['labels']}, not all from 0 to 9."
+    if value["idle"] > MOST:
+        return f"the device waits {percent(value['idle'])} of the time; {percent(MOST)} is the most."
+    return None
+
+
+EXERCISES = {
+    "05-a": Exercise(
+        statement=(
+            f"write answer(paths, storage) that returns a dataset of batches of {BATCH} for which the device "
+            f"waits at most {percent(MOST)} of the time, on 200 MB of RAM."
+        ),
+        arguments=paths_and_storage,
+        check=check_feed,
+        ram="200 MB",
+        job=feed_model,
+    ),
+}
