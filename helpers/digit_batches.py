@@ -14,9 +14,9 @@ class DigitBatches(keras.utils.PyDataset):
         super().__init__(**settings)
         self.batch = batch
         paths = sorted((digits() / "train").glob("*/*.jpg"))
-        self.paths = [
-            path for start in range(7) for path in paths[start::7]
-        ]  # so that each batch has all digits
+        count = math.ceil(len(paths) / batch)
+        # a batch is one path out of every `count`, so that it has all digits
+        self.paths = [path for start in range(count) for path in paths[start::count]]
 
     def __len__(self):
         return math.ceil(len(self.paths) / self.batch)

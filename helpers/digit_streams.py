@@ -14,7 +14,7 @@ IMAGE = SIZE * SIZE * 3 * 4
 
 
 def image_names(count=COUNT):
-    """A dataset of the names of training images, sorted by label; of fewer of them, every so manieth is taken."""
+    """A dataset of the names of training images, sorted by label; fewer of them are spread over all labels."""
     import tensorflow as tf
 
     names = sorted(map(str, (digits() / "train").glob("*/*.jpg")))

@@ -3,7 +3,7 @@
 from helpers import plots_chart as look
 from helpers.units import format_bytes
 
-ROW, TOP, BOTTOM, NAMES, NOTES = 34, 76, 44, 250, 208
+ROW, TOP, BOTTOM, NAMES, NOTES = 34, 76, 44, 292, 208
 
 
 @look.in_style
