@@ -82,11 +82,11 @@ EXERCISES = {
     "05-a": Exercise(
         statement=(
             f"write answer(paths, storage) that returns a dataset of batches of {BATCH} for which the device "
-            f"waits at most {percent(MOST)} of the time, on 200 MB of RAM."
+            f"waits at most {percent(MOST)} of the time, on 300 MB of RAM."
         ),
         arguments=paths_and_storage,
         check=check_feed,
-        ram="200 MB",
+        ram="300 MB",
         job=feed_model,
     ),
 }
