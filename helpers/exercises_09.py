@@ -7,7 +7,7 @@ from helpers.small_digits import accuracy, learn, small_digits
 
 SIZE = 256
 BATCH = 8
-BUDGET = "64 MB"
+BUDGET = "80 MB"
 EPOCHS = 6
 WANTED = 0.93
 

@@ -183,11 +183,13 @@ class Watch:
         return piece
 
     def _read_stack(self, end):
-        for line, levels, held in self.question.hear(self._read(end)):
+        piece = self._read(end)
+        for line, levels, held in self.question.hear(piece):
             for level in levels:
                 self.sampler.line(line, level)
             if held and not self.follows_vram:
                 self.sampler.line(line, held)
+        return piece
 
     def _read_reports(self, end):
         piece = self._read(end)
@@ -235,7 +237,12 @@ class Watch:
         self.utilisation.close()
         processes.end_descendants(os.getpid())
         if self.job:
-            for read, pipe in ((self._read_output, self.job.output), (self._read_reports, self.job.reports)):
+            channels = (
+                (self._read_output, self.job.output),
+                (self._read_reports, self.job.reports),
+                (self._read_stack, self.job.stacks),
+            )
+            for read, pipe in channels:
                 while pipe.reading in self.selector.get_map() and read(pipe.reading):
                     pass
             self.job.close()

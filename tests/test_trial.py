@@ -236,7 +236,7 @@ def fill(size):
 
 if __name__ == "__main__":
     finished = run(fill, 50_000_000, ram="100 MB", limiter="watchdog")
-    killed = run(fill, 500_000_000, ram="100 MB")
+    killed = run(fill, 500_000_000, ram="300 MB")
     print(finished.outcome, finished.peak_ram // 1_000_000, killed.outcome, killed.lines[0].source)
 """
 
