@@ -25,6 +25,8 @@ def test_the_solution_passes_and_the_stub_does_not(exercise, monkeypatch):
     import helpers
 
     monkeypatch.chdir(notebooks.FOLDER)
-    monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", "0")  # a notebook may ask for others; that ends with this test
+    monkeypatch.setenv(
+        "TF_ENABLE_ONEDNN_OPTS", "0"
+    )  # a notebook may ask for others; that ends with this test
     problems = list(notebooks.exercise_problems(exercise, helpers.exercise))
     assert not problems, "\n".join(problems)
