@@ -12,7 +12,7 @@ from contextlib import suppress
 
 import cloudpickle
 
-from helpers import answering, reports
+from helpers import answering, freed_memory, reports
 from helpers.device import Reporter, open_device
 from helpers.launch import JOB_ENVIRONMENT
 from helpers.lines import is_own_code
@@ -33,6 +33,7 @@ def main(task, reports_descriptor, stacks_descriptor, go_descriptor):
         reporter = Reporter(device) if device else None
         answering.listen(stacks_descriptor)
         function = cloudpickle.loads(task["function"])  # and the modules that it lives in
+        freed_memory.give_back()
         _forget_the_peak()
         reports.tell("ready", device=device.kind if device else None)
         if os.read(go_descriptor, 1):

@@ -80,15 +80,16 @@ def _problem(task, answer, arguments, trial):
 
 
 def _needs(task, answer, arguments, trial):
-    """Say how much memory an answer needs, by running it once more with room to spare."""
+    """Say how much memory an answer needs, and in which line, by running it once more with room to spare."""
     kind = "vram" if trial.outcome == "vram-oom" else "ram"
     budget = getattr(trial, f"{kind}_budget")
     room = {"ram": task.ram, "vram": task.vram, kind: _room(kind, budget)}
-    peak = getattr(_attempt(task, answer, arguments, **room), f"peak_{kind}") or 0
+    measured = _attempt(task, answer, arguments, **room)
+    peak = getattr(measured, f"peak_{kind}") or 0
     verb = "used" if peak > budget else "used more than"
     sentence = f"it {verb} {format_bytes(max(peak, budget))} of {format_bytes(budget)} {kind.upper()}."
-    if trial.lines:
-        line = trial.lines[0]
+    if measured.lines:
+        line = measured.lines[0]
         sentence += f" Most of it came from {line.where}: {tables.shorten(line.source, 60)}"
     return sentence
 

@@ -1,4 +1,4 @@
-"""Freed memory goes back to the system at once: a setting of the C library, for jobs with large short-lived blocks."""
+"""Freed memory that the C library keeps: hand it back to the system now, or always, for large short-lived blocks."""
 
 import ctypes
 
@@ -6,6 +6,14 @@ from helpers.units import parse_bytes
 
 MMAP_THRESHOLD = -3
 """M_MMAP_THRESHOLD of glibc's malloc.h."""
+
+
+def give_back():
+    """Hand the free pages of the heap back to the system; True if there were any. Nothing happens without glibc."""
+    try:
+        return ctypes.CDLL("libc.so.6").malloc_trim(0) == 1
+    except (OSError, AttributeError):  # macOS, musl
+        return False
 
 
 def return_freed_memory(from_size="128 KiB"):

@@ -21,6 +21,7 @@ KEPT_LOG = 1_000_000
 PIECE = 65_536
 LIVE_INTERVAL = 0.2
 SECONDS_TO_PREPARE = 120
+SECONDS_FOR_LAST_WORDS = 0.002
 BETWEEN_REPORTS = 0.004
 """A job with a device reports as often as it is read: reading along with its reports saves half of the waking up."""
 
@@ -112,6 +113,7 @@ class Watch:
             used = self.sampler.tick()
             self.utilisation.tick(now - self.began)
             if self.limiter.exceeded(used):
+                self._ask_for_the_last_line()
                 self._end("budget")
             self._ask_for_the_line()
             self._show(now, used)
@@ -147,6 +149,13 @@ class Watch:
         level = self.current_vram if self.follows_vram else self.sampler.held
         if answering.ASK and self.sampler.owes_a_line(level):
             self.question.ask(level)
+
+    def _ask_for_the_last_line(self):
+        """Over the budget it has a moment left to say in which line; a thread that writes its stack takes no memory."""
+        if answering.ASK and self.ended_by is None and self.sampler.owes_a_line(self.sampler.held):
+            self.question.ask_before_the_end(self.sampler.held)
+            if select.select([self.job.stacks.reading], [], [], SECONDS_FOR_LAST_WORDS)[0]:
+                self._read_stack(self.job.stacks.reading)
 
     def _show(self, now, used):
         """Pass on what is new, but never wait for the caller: a watchdog that waits does not watch."""
@@ -203,7 +212,7 @@ class Watch:
         self.follows_vram = device is not None and self.task["ram"] is None
         self.sampler.start(follows_vram=self.follows_vram)
         self.limiter.arm(self.task["ram"] or self.task["spare"])
-        self.began = time.monotonic()
+        self.began = self.next_tick = time.monotonic()
         self.ready = True
         with suppress(BrokenPipeError):  # it died in this very moment
             self.job.go.writing.write(b"!")

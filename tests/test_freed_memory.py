@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from helpers import run
-from helpers.freed_memory import return_freed_memory
+from helpers.freed_memory import give_back, return_freed_memory
 
 MB = 10**6
 GLIBC = platform.libc_ver()[0] == "glibc"
@@ -34,12 +34,32 @@ def test_freed_blocks_stay_in_the_heap_unless_it_is_told_to_give_them_back():
     assert left == pytest.approx(8 * MB, rel=0.5)
 
 
+def give_back_after_freeing():
+    """Free every second of many blocks that are too small to be handed back one by one."""
+    import psutil
+
+    give_back()
+    blocks = [bytes(100_000) for _ in range(1000)]
+    del blocks[::2]
+    before = psutil.Process().memory_info().rss
+    gave = give_back()
+    return gave, before - psutil.Process().memory_info().rss
+
+
+@pytest.mark.skipif(not GLIBC, reason="this is about glibc's malloc")
+def test_free_pages_in_the_heap_can_be_handed_back():
+    gave, difference = run(give_back_after_freeing, ram="300 MB").value
+    assert gave
+    assert difference == pytest.approx(50 * MB, rel=0.2)
+
+
 def test_another_c_library_is_left_alone(monkeypatch):
     def missing(name):
         raise OSError(f"{name}: cannot open shared object file")
 
     monkeypatch.setattr("ctypes.CDLL", missing)
     assert return_freed_memory() is False
+    assert give_back() is False
 
 
 def test_a_size_without_a_unit_is_refused():
