@@ -57,14 +57,12 @@ class Sampler:
     def tick(self):
         """Take one reading; returns the bytes that the job's whole tree has added."""
         now = time.monotonic()
-        memory, full = self._glance(now), False
+        memory = self._glance(now)
         if memory is None:
-            memory, full = self._meter.read(), True
-            self._full_at = now + SECONDS_BETWEEN_FULL
+            memory, self._full_at = self._meter.read(), now + SECONDS_BETWEEN_FULL
         if memory.resident == 0:  # it has just ended
             return self.used
-        if full or not self.limiter.in_kernel:  # only a watchdog has to see at once what others hold
-            self._refresh_family(now)
+        self._refresh_family(now)
         files = self._shared_files.size(self.family)
         alone = self._added(memory.anonymous, memory.shared_memory, files)
         used = alone if len(self.family) <= 1 else self._used_by_family(memory, alone, files)
@@ -107,14 +105,19 @@ class Sampler:
         self._highest_level = level
         return True
 
-    def finish(self, highest_resident=0):
-        """The job has ended; `highest_resident` is the kernel's figure from `wait4`."""
+    def finish(self, highest_resident=0, killed_at=0):
+        """The job has ended; `highest_resident` is the kernel's figure from `wait4`. A job that the kernel killed at
+        its budget had filled it, whatever was seen of that."""
         self._meter.close()
         self._shared_files.remove()
         if highest_resident > self._last.highest and not self._had_children:
             last_rise = highest_resident - self._last.files - self._base_bytes
             self.peak = max(self.peak, last_rise)
             self._peak_alone = max(self._peak_alone, last_rise)
+        if killed_at > self.peak:
+            self.peak = killed_at
+            if not self._had_children:
+                self._peak_alone = killed_at
 
     def curve(self):
         return self._seconds, self._ram

@@ -259,11 +259,13 @@ class Watch:
             if self.end:
                 self.end.close()
         if self.ready:
-            self.sampler.finish(self.rusage.ru_maxrss * 1024 if self.rusage else 0)
-        if self.limiter:
-            if self.ready and self.limiter.ended():
+            over_budget = self.limiter.ended()
+            if over_budget:
                 self.ended_by = self.ended_by or "budget"
                 self.status = int(signal.SIGKILL)  # cgroup v1 kills one process; the job is all of them
+            highest = self.rusage.ru_maxrss * 1024 if self.rusage else 0
+            self.sampler.finish(highest, killed_at=self.limiter.budget if over_budget else 0)
+        if self.limiter:
             self.limiter.release()
         shutil.rmtree(self.task["temporary_folder"], ignore_errors=True)
 
