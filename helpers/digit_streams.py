@@ -4,6 +4,7 @@ TensorFlow is imported in the functions: a notebook may import this module witho
 """
 
 import os
+import random
 
 from helpers.datasets import digits, read_images
 from helpers.datasets_images import SIZE
@@ -13,11 +14,22 @@ IMAGE = SIZE * SIZE * 3 * 4
 """Bytes of one image as float32."""
 
 
+def mixed_paths():
+    """The names of the training images in an order without order that is always the same."""
+    paths = _sorted_paths()
+    random.Random(0).shuffle(paths)
+    return paths
+
+
+def _sorted_paths():
+    return sorted(map(str, (digits() / "train").glob("*/*.jpg")))
+
+
 def image_names(count=COUNT):
     """A dataset of the names of training images, sorted by label; fewer of them are spread over all labels."""
     import tensorflow as tf
 
-    names = sorted(map(str, (digits() / "train").glob("*/*.jpg")))
+    names = _sorted_paths()
     return tf.data.Dataset.from_tensor_slices(names[:: len(names) // count][:count])
 
 

@@ -1,14 +1,12 @@
 """The exercise of notebook 05: feed a model from a slow storage, so that its device hardly waits."""
 
-import random
-
-from helpers import datasets
+from helpers.digit_streams import mixed_paths
 from helpers.exercises_task import Exercise, with_article
 from helpers.feeding import IMAGE, train
 from helpers.slow_storage import SlowStorage
 from helpers.tables import percent
 
-LATENCY = 0.002
+LATENCY = 0.0025
 BATCH = 256
 STEPS = 9
 MOST = 0.3
@@ -16,26 +14,39 @@ MOST = 0.3
 
 
 def paths_and_storage():
-    """The training images in an order without order, and the storage that they are on."""
-    paths = sorted(str(path) for path in (datasets.digits() / "train").glob("*/*.jpg"))
-    random.Random(0).shuffle(paths)
-    return paths, SlowStorage(LATENCY)
+    """The training images, and the storage that they are on."""
+    return mixed_paths(), SlowStorage(LATENCY)
+
+
+class NotBatches(Exception):
+    """What a learner returned cannot be trained on; the argument is what to return instead of a result."""
 
 
 def feed_model(answer, paths, storage):
     """Train on a learner's batches, in the process that has the budget."""
+    labels = set()
+
+    def pipeline():  # called once the device has its core: a dataset may be the first thing of TensorFlow's to run
+        batches = answer(paths, storage)
+        _check_batches(batches)
+        return batches.map(_noting(labels))
+
+    try:
+        feed = train(pipeline, STEPS)
+    except NotBatches as problem:
+        return problem.args[0]
+    return {"idle": feed.idle, "labels": sorted(labels)}
+
+
+def _check_batches(batches):
     import tensorflow as tf
 
-    batches = answer(paths, storage)
     if batches is None or batches is ...:
-        return batches
+        raise NotBatches(batches)
     if not isinstance(batches, tf.data.Dataset):
-        return f"it returned {with_article(batches)}; return a tf.data.Dataset."
+        raise NotBatches(f"it returned {with_article(batches)}; return a tf.data.Dataset.")
     if problem := _shape_problem(batches.element_spec):
-        return problem
-    labels = set()
-    feed = train(lambda: batches.map(_noting(labels)), STEPS)
-    return {"idle": feed.idle, "labels": sorted(labels)}
+        raise NotBatches(problem)
 
 
 def _shape_problem(spec):

@@ -13,7 +13,7 @@ from helpers.idle import InputClock
 from helpers.reports import phase
 
 IMAGE = 32
-FILTERS = (16, 48, 64)
+FILTERS = (16, 64, 80)
 THREADS = Path("/proc/self/task")
 
 
@@ -82,14 +82,17 @@ def train(pipeline, steps, prefetch=0, one_core=False):
 
 
 def side_by_side(pipelines, steps, prefetch, rounds):
-    """Train one model by turns on several pipelines, given by name; returns a list of `Feed`s for each name."""
+    """Train one model by turns on several pipelines, given by name; returns a list of `Feed`s for each name.
+
+    Every second round goes the other way round, so that whatever drifts hits all alike.
+    """
     with device_core() as move_input:
         datasets = {name: pipeline() for name, pipeline in pipelines.items()}
         model = _model(next(iter(datasets.values())))
         feeds = {name: [] for name in pipelines}
-        for _ in range(rounds):
-            for name, dataset in datasets.items():
-                feeds[name].append(_fit(model, dataset, steps, prefetch, move_input))
+        for number in range(rounds):
+            for name in list(datasets)[:: -1 if number % 2 else 1]:
+                feeds[name].append(_fit(model, datasets[name], steps, prefetch, move_input))
     return feeds
 
 

@@ -8,6 +8,7 @@ import pandas
 from helpers import tables
 from helpers.plots_chart import Chart
 from helpers.plots_ladder import ladder, strips
+from helpers.plots_peaks import peaks_by_name
 from helpers.plots_sizes import peaks_against_size, stacked_bytes
 from helpers.plots_timeline import overlay, plot
 from helpers.tables import trial_text
@@ -17,6 +18,7 @@ __all__ = [
     "compare",
     "ladder",
     "peaks_against_size",
+    "peaks_by_name",
     "plot",
     "stacked_bytes",
     "strips",
