@@ -79,8 +79,10 @@ class Interrupts:
     """Ctrl-C while a job runs is noted, so that the job can be ended in order; it is raised on the way out."""
 
     def __enter__(self):
+        """Who ignores Ctrl-C, as a shell's background jobs do, goes on ignoring it."""
         self.pending = False
-        self._here = threading.current_thread() is threading.main_thread()
+        is_main = threading.current_thread() is threading.main_thread()
+        self._here = is_main and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
         if self._here:
             self._before = signal.signal(signal.SIGINT, self._note)
         return self

@@ -271,6 +271,8 @@ INTERRUPTED = """
 import os, signal, sys, threading, time
 from helpers import run
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what a background job of a shell has not
+
 def sleep():
     if os.fork() == 0:
         time.sleep(60)
@@ -292,6 +294,22 @@ def test_ctrl_c_at_any_moment_ends_the_job_and_leaves_the_caller_well(delay):
         [sys.executable, "-c", program], cwd=HERE, capture_output=True, text=True, timeout=120
     )
     assert result.stdout.split() == ["interrupted", "finished"], result.stderr
+
+
+def test_a_caller_that_ignores_ctrl_c_goes_on_ignoring_it():
+    program = """
+import os, signal, threading, time
+from helpers import run
+
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+run(int)
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+print(run(time.sleep, 1).outcome)
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", program], cwd=HERE, capture_output=True, text=True, timeout=120
+    )
+    assert result.stdout.split() == ["finished"], result.stderr
 
 
 def test_a_caller_that_is_killed_takes_its_jobs_along():
