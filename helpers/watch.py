@@ -22,8 +22,9 @@ PIECE = 65_536
 LIVE_INTERVAL = 0.2
 SECONDS_TO_PREPARE = 120
 SECONDS_FOR_LAST_WORDS = 0.002
-BETWEEN_REPORTS = 0.004
-"""A job with a device reports as often as it is read: reading along with its reports saves half of the waking up."""
+BETWEEN_REPORTS = 0.012
+"""A job with a device reports its memory itself: reading its RAM along with every other report saves waking up. Where
+RAM has a budget too, it is read with every report."""
 
 
 class CallerIsGone(Exception):
@@ -60,6 +61,7 @@ class Watch:
         self.value = self.failure = self.device = self.idle = None
         self.ended_by = self.status = self.rusage = self.job = self.limiter = None
         self.ready, self.current_vram = False, 0
+        self.follows_vram, self.may_tick_with_report = False, 0.0
         self.utilisation = Utilisation()
         self.handlers = {
             "ready": self._on_ready,
@@ -91,7 +93,6 @@ class Watch:
         self.selector = selectors.DefaultSelector()
         for pipe, read in ((self.job.output, self._read_output), (self.job.reports, self._read_reports)):
             self.selector.register(pipe.reading, selectors.EVENT_READ, read)
-        self.selector.register(self.job.stacks.reading, selectors.EVENT_READ, self._read_stack)
         self.selector.register(self.caller, selectors.EVENT_READ, self._read_caller)
         self.may_have_ended, self.end = True, None
         if hasattr(os, "pidfd_open"):  # tells of the job's end, so that nobody has to ask all the time
@@ -110,6 +111,7 @@ class Watch:
         if now < self.next_tick:
             return
         if self.ready:
+            self._read_stack(self.job.stacks.reading)  # which comes in small pieces: not worth waking up for each
             used = self.sampler.tick()
             self.utilisation.tick(now - self.began)
             if self.limiter.exceeded(used):
@@ -118,7 +120,8 @@ class Watch:
             self._ask_for_the_line()
             self._show(now, used)
         self.next_tick = now + (self.sampler.pause() if self.ready else INTERVAL)
-        self.next_tick += BETWEEN_REPORTS if self.device else 0
+        self.may_tick_with_report = now + (BETWEEN_REPORTS if self.follows_vram else 0)
+        self.next_tick += BETWEEN_REPORTS if self.follows_vram else 0
 
     def _end(self, why):
         self.ended_by = self.ended_by or why
@@ -180,7 +183,7 @@ class Watch:
             piece = os.read(end.fileno(), PIECE)
         except OSError:
             return b""
-        if not piece:
+        if not piece and end in self.selector.get_map():
             self.selector.unregister(end)
         return piece
 
@@ -220,7 +223,11 @@ class Watch:
     def _on_vram(self, seconds, current, peak):
         self.vram.append((seconds, current))
         self.current_vram, self.peak_vram = current, max(self.peak_vram or 0, peak)
-        self.next_tick = min(self.next_tick, time.monotonic())
+        now = time.monotonic()
+        if now >= self.may_tick_with_report:
+            self.next_tick = min(self.next_tick, now)
+        elif self.follows_vram:
+            self._ask_for_the_line()
 
     def _on_phase_begin(self, seconds, name):
         self.phases.append({"name": name, "start": seconds, "end": None, "items": None})
@@ -252,7 +259,7 @@ class Watch:
                 (self._read_stack, self.job.stacks),
             )
             for read, pipe in channels:
-                while pipe.reading in self.selector.get_map() and read(pipe.reading):
+                while read(pipe.reading):
                     pass
             self.job.close()
             self.selector.close()
