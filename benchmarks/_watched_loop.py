@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-STEPS = 4
+STEPS = 16
 
 
 def small_cnn():

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BUDGET, VRAM = "4 GB", "1 GB"
 MOST_UNDER_RUN, MOST_UNDER_DOCTOR = 1.02, 1.01
 JOB_SECONDS = 60
-WINDOWS = 2000
+WINDOWS = 480
 SEVERAL = 5
 PROGRAM = """
 import json, os, sys, time
