@@ -111,7 +111,9 @@ class Watch:
         if now < self.next_tick:
             return
         if self.ready:
-            self._read_stack(self.job.stacks.reading)  # which comes in small pieces: not worth waking up for each
+            self._read_stack(
+                self.job.stacks.reading
+            )  # which comes in small pieces: not worth waking up for each
             used = self.sampler.tick()
             self.utilisation.tick(now - self.began)
             if self.limiter.exceeded(used):
