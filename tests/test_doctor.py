@@ -250,6 +250,13 @@ LOOK_ALIKES = {
         "disk-full",
     ),
     "old checkpoint": ("ResourceExhaustedError: ./model/model-49.tempstate57875", 1, "disk", "disk-full"),
+    "file not read": (
+        "ResourceExhaustedError (see above for traceback): ./models/m9/model.ckpt-8.data-00000-of-00001\n"
+        "\t [[Node: save/RestoreV2_6 = RestoreV2[dtypes=[DT_FLOAT]]]]",
+        1,
+        "not-memory",
+        "too-many-open-files",
+    ),
     "files": (
         "ResourceExhaustedError: /data/73.tfrecords; Too many open files",
         1,
