@@ -39,7 +39,7 @@ def give_back_after_freeing():
     import psutil
 
     give_back()
-    blocks = [bytes(100_000) for _ in range(1000)]
+    blocks = [b"x" * (100_000 + number) for number in range(1000)]
     del blocks[::2]
     before = psutil.Process().memory_info().rss
     gave = give_back()
