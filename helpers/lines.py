@@ -9,11 +9,10 @@ from pathlib import Path
 
 from helpers import answering, processes
 
-SECONDS_TO_ANSWER = 0.0015
+SECONDS_TO_ANSWER = 0.008
 EFFORT_TO_ANSWER = 0.004
-GROWTH_TO_ANSWER = 2**20
-SECONDS_TO_WAKE = 0.008
-"""Python answers between two instructions: whoever worked for so long, or took so much memory, is inside of one."""
+"""Python answers between two instructions: whoever worked for so long is inside of one. Less is not enough to be sure,
+and a stack that is read while Python works on it ends the job."""
 HERE = str(Path(__file__).parent)
 LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 ELSEWHERE = ("(other processes)", 0)
@@ -52,14 +51,18 @@ class Question:
         now = time.monotonic()
         if self._asked_at is None:
             self._busiest = self._busiest_thread()
-            self._levels, self._asked_at, self._asked_for = [level], now, level
+            self._levels, self._asked_at = [level], now
             self._effort = processes.thread_effort(self.pid, self._stuck_thread())
-            self._patience = SECONDS_TO_ANSWER
             _send(self.pid, self.pid, answering.ASK)
-        elif now - self._asked_at > self._patience and self._is_in_c_code(now, level):
+        elif now - self._asked_at > SECONDS_TO_ANSWER and self._is_in_c_code():
             self._levels.append(level)
-            self._asked_at, self._patience = now, SECONDS_TO_WAKE
+            self._asked_at = now
             _send(self.pid, self._stuck_thread(), answering.STUCK)
+
+    @property
+    def is_answered(self):
+        """Whether a line was told for all that was asked for."""
+        return not self._levels
 
     def ask_before_the_end(self, level):
         """Ask a process that is about to be killed; whether its stack is in order does not matter any more."""
@@ -85,13 +88,10 @@ class Question:
     def _stuck_thread(self):
         return self._busiest if self._busiest in self._python_threads else self.pid
 
-    def _is_in_c_code(self, now, level):
+    def _is_in_c_code(self):
         """A thread that has worked for a while since it was asked, or sleeps, is not between two instructions."""
-        state, worked, touched = processes.thread_effort(self.pid, self._stuck_thread())
-        if state in "SD":
-            return now - self._asked_at > SECONDS_TO_WAKE
-        took = level - self._asked_for if touched > self._effort[2] + 1 else 0  # it, and not another thread
-        return worked - self._effort[1] > EFFORT_TO_ANSWER or took > GROWTH_TO_ANSWER
+        state, worked = processes.thread_effort(self.pid, self._stuck_thread())
+        return state in "SD" or worked - self._effort[1] > EFFORT_TO_ANSWER
 
     def _busiest_thread(self):
         """The thread of Python that touched most new pages since the last question."""

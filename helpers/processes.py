@@ -164,17 +164,14 @@ def _threads(pid):
 
 
 def thread_effort(pid, thread):
-    """The state of a thread (R runs, S sleeps, ...), the seconds that it has worked, and the pages it has touched.
-
-    The seconds may lag behind by a tick of the kernel, some milliseconds; the pages do not.
-    """
+    """The state of a thread (R runs, S sleeps, ...) and the seconds that it has worked."""
     try:
         with open(f"/proc/{pid}/task/{thread}/stat", "rb", buffering=0) as stat:
-            fields = stat.read(1024).rpartition(b")")[2].split()
+            state = stat.read(1024).rpartition(b")")[2].split()[0].decode()
         with open(f"/proc/{pid}/task/{thread}/schedstat", "rb", buffering=0) as schedstat:
-            return fields[0].decode(), int(schedstat.read(128).split()[0]) / 1e9, int(fields[7])
+            return state, int(schedstat.read(128).split()[0]) / 1e9
     except (OSError, IndexError):
-        return "?", 0.0, 0
+        return "?", 0.0
 
 
 def catches(pid, number):

@@ -21,7 +21,7 @@ KEPT_LOG = 1_000_000
 PIECE = 65_536
 LIVE_INTERVAL = 0.2
 SECONDS_TO_PREPARE = 120
-SECONDS_FOR_LAST_WORDS = 0.002
+SECONDS_FOR_LAST_WORDS = 0.004
 BETWEEN_REPORTS = 0.012
 """A job with a device reports its memory itself: reading its RAM along with every other report saves waking up. Where
 RAM has a budget too, it is read with every report."""
@@ -159,8 +159,10 @@ class Watch:
         """Over the budget it has a moment left to say in which line; a thread that writes its stack takes no memory."""
         if answering.ASK and self.ended_by is None and self.sampler.owes_a_line(self.sampler.held):
             self.question.ask_before_the_end(self.sampler.held)
-            if select.select([self.job.stacks.reading], [], [], SECONDS_FOR_LAST_WORDS)[0]:
-                self._read_stack(self.job.stacks.reading)
+            deadline = time.monotonic() + SECONDS_FOR_LAST_WORDS
+            while not self.question.is_answered and (left := deadline - time.monotonic()) > 0:
+                if select.select([self.job.stacks.reading], [], [], left)[0]:
+                    self._read_stack(self.job.stacks.reading)
 
     def _show(self, now, used):
         """Pass on what is new, but never wait for the caller: a watchdog that waits does not watch."""
