@@ -93,6 +93,7 @@ class Watch:
         self.selector = selectors.DefaultSelector()
         for pipe, read in ((self.job.output, self._read_output), (self.job.reports, self._read_reports)):
             self.selector.register(pipe.reading, selectors.EVENT_READ, read)
+        self.selector.register(self.job.stacks.reading, selectors.EVENT_READ, self._read_stack)
         self.selector.register(self.caller, selectors.EVENT_READ, self._read_caller)
         self.may_have_ended, self.end = True, None
         if hasattr(os, "pidfd_open"):  # tells of the job's end, so that nobody has to ask all the time
