@@ -11,8 +11,6 @@ from helpers import answering, processes
 
 SECONDS_TO_ANSWER = 0.008
 EFFORT_TO_ANSWER = 0.004
-"""Python answers between two instructions: whoever worked for so long is inside of one. Less is not enough to be sure,
-and a stack that is read while Python works on it ends the job."""
 HERE = str(Path(__file__).parent)
 LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 ELSEWHERE = ("(other processes)", 0)
@@ -58,16 +56,6 @@ class Question:
             self._levels.append(level)
             self._asked_at = now
             _send(self.pid, self._stuck_thread(), answering.STUCK)
-
-    @property
-    def is_answered(self):
-        """Whether a line was told for all that was asked for."""
-        return not self._levels
-
-    def ask_before_the_end(self, level):
-        """Ask a process that is about to be killed; whether its stack is in order does not matter any more."""
-        self._levels.append(level)
-        _send(self.pid, self._stuck_thread(), answering.STUCK)
 
     def hear(self, piece):
         """What was told in these bytes: [(line, levels, held)]. The line answers for the `levels` that were asked

@@ -12,8 +12,6 @@ from helpers.shared_files import SharedFiles
 INTERVAL = 0.008
 GROWING = 0.002
 FASTEST = 0.001
-SECONDS_YOUNG = 0.05
-"""A job that fills a small budget with its first line is dead before an unhurried reader has looked twice."""
 SECONDS_TO_LOOK = 0.1
 SECONDS_BETWEEN_FULL = 0.05
 """Between two full readings there are glances, which tell neither the highest point nor files from shared memory."""
@@ -77,9 +75,8 @@ class Sampler:
         return self.used
 
     def pause(self):
-        """Seconds until the next reading: short at the start, at new heights, and when a watchdog's budget is near."""
-        young = time.monotonic() - self.started < SECONDS_YOUNG
-        pause = GROWING if self._growing or young else INTERVAL
+        """Seconds until the next reading: short at new heights, and when a watchdog's budget is near."""
+        pause = GROWING if self._growing else INTERVAL
         if self.limiter.in_kernel:
             return pause
         return min(pause, max(FASTEST, (self.limiter.budget - self.used) / FASTEST_GROWTH))

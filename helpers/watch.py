@@ -21,10 +21,8 @@ KEPT_LOG = 1_000_000
 PIECE = 65_536
 LIVE_INTERVAL = 0.2
 SECONDS_TO_PREPARE = 120
-SECONDS_FOR_LAST_WORDS = 0.004
-BETWEEN_REPORTS = 0.012
-"""A job with a device reports its memory itself: reading its RAM along with every other report saves waking up. Where
-RAM has a budget too, it is read with every report."""
+BETWEEN_REPORTS = 0.004
+"""A job with a device reports as often as it is read: reading along with its reports saves half of the waking up."""
 
 
 class CallerIsGone(Exception):
@@ -61,7 +59,6 @@ class Watch:
         self.value = self.failure = self.device = self.idle = None
         self.ended_by = self.status = self.rusage = self.job = self.limiter = None
         self.ready, self.current_vram = False, 0
-        self.follows_vram, self.may_tick_with_report = False, 0.0
         self.utilisation = Utilisation()
         self.handlers = {
             "ready": self._on_ready,
@@ -112,19 +109,14 @@ class Watch:
         if now < self.next_tick:
             return
         if self.ready:
-            self._read_stack(
-                self.job.stacks.reading
-            )  # which comes in small pieces: not worth waking up for each
             used = self.sampler.tick()
             self.utilisation.tick(now - self.began)
             if self.limiter.exceeded(used):
-                self._ask_for_the_last_line()
                 self._end("budget")
             self._ask_for_the_line()
             self._show(now, used)
         self.next_tick = now + (self.sampler.pause() if self.ready else INTERVAL)
-        self.may_tick_with_report = now + (BETWEEN_REPORTS if self.follows_vram else 0)
-        self.next_tick += BETWEEN_REPORTS if self.follows_vram else 0
+        self.next_tick += BETWEEN_REPORTS if self.device else 0
 
     def _end(self, why):
         self.ended_by = self.ended_by or why
@@ -156,15 +148,6 @@ class Watch:
         if answering.ASK and self.sampler.owes_a_line(level):
             self.question.ask(level)
 
-    def _ask_for_the_last_line(self):
-        """Over the budget it has a moment left to say in which line; a thread that writes its stack takes no memory."""
-        if answering.ASK and self.ended_by is None and self.sampler.owes_a_line(self.sampler.held):
-            self.question.ask_before_the_end(self.sampler.held)
-            deadline = time.monotonic() + SECONDS_FOR_LAST_WORDS
-            while not self.question.is_answered and (left := deadline - time.monotonic()) > 0:
-                if select.select([self.job.stacks.reading], [], [], left)[0]:
-                    self._read_stack(self.job.stacks.reading)
-
     def _show(self, now, used):
         """Pass on what is new, but never wait for the caller: a watchdog that waits does not watch."""
         if now - self.last_live > LIVE_INTERVAL:
@@ -188,7 +171,7 @@ class Watch:
             piece = os.read(end.fileno(), PIECE)
         except OSError:
             return b""
-        if not piece and end in self.selector.get_map():
+        if not piece:
             self.selector.unregister(end)
         return piece
 
@@ -220,7 +203,7 @@ class Watch:
         self.follows_vram = device is not None and self.task["ram"] is None
         self.sampler.start(follows_vram=self.follows_vram)
         self.limiter.arm(self.task["ram"] or self.task["spare"])
-        self.began = self.next_tick = time.monotonic()
+        self.began = time.monotonic()
         self.ready = True
         with suppress(BrokenPipeError):  # it died in this very moment
             self.job.go.writing.write(b"!")
@@ -228,11 +211,7 @@ class Watch:
     def _on_vram(self, seconds, current, peak):
         self.vram.append((seconds, current))
         self.current_vram, self.peak_vram = current, max(self.peak_vram or 0, peak)
-        now = time.monotonic()
-        if now >= self.may_tick_with_report:
-            self.next_tick = min(self.next_tick, now)
-        elif self.follows_vram:
-            self._ask_for_the_line()
+        self.next_tick = min(self.next_tick, time.monotonic())
 
     def _on_phase_begin(self, seconds, name):
         self.phases.append({"name": name, "start": seconds, "end": None, "items": None})
@@ -264,7 +243,7 @@ class Watch:
                 (self._read_stack, self.job.stacks),
             )
             for read, pipe in channels:
-                while read(pipe.reading):
+                while pipe.reading in self.selector.get_map() and read(pipe.reading):
                     pass
             self.job.close()
             self.selector.close()
