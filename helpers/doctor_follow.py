@@ -121,7 +121,9 @@ class Follower:
         pid = max(grown, key=grown.get)
         level = self._growth[pid].level + grown[pid]
         is_new_height = level > self._asked_for.get(pid, 0) + GROWTH
-        if grown[pid] > GROWTH and (is_new_height or self._below_peak.take(now)) and _works(pid):
+        if grown[pid] < GROWTH or not self._questions[pid].may_be_asked():
+            return
+        if (is_new_height or self._below_peak.take(now)) and _works(pid):
             self._asked, self._asked_at = pid, now
             self._asked_for[pid] = max(level, self._asked_for.get(pid, 0))
             self._questions[pid].ask(level)

@@ -44,18 +44,30 @@ class Question:
         self._dumps = DumpReader()
         self._faults = {}
 
+    @property
+    def is_open(self):
+        """True while an answer is due."""
+        return self._asked_at is not None
+
+    def may_be_asked(self):
+        """True if no answer is due, or if the thread that owes it is stuck in C code and can be asked at once."""
+        if not self.is_open:
+            return True
+        is_late = time.monotonic() - self._asked_at > SECONDS_TO_ANSWER
+        return is_late and not self._dumps.is_reading and self._is_in_c_code()
+
     def ask(self, level):
-        """Ask for the line that answers for `level` bytes. While an answer is due, ask again only what is stuck."""
-        now = time.monotonic()
-        if self._asked_at is None:
-            self._busiest = self._busiest_thread()
-            self._levels, self._asked_at = [level], now
-            self._effort = processes.thread_effort(self.pid, self._stuck_thread())
-            _send(self.pid, self.pid, answering.ASK)
-        elif now - self._asked_at > SECONDS_TO_ANSWER and self._is_in_c_code():
+        """Ask for the line that answers for `level` bytes; see `may_be_asked`."""
+        if self.is_open:
             self._levels.append(level)
-            self._asked_at = now
-            _send(self.pid, self._stuck_thread(), answering.STUCK)
+            thread, number = self._stuck_thread(), answering.STUCK
+        else:
+            self._busiest = self._busiest_thread()
+            self._levels = [level]
+            self._effort = processes.thread_effort(self.pid, self._stuck_thread())
+            thread, number = self.pid, answering.ASK
+        self._asked_at = time.monotonic()
+        _send(self.pid, thread, number)
 
     def hear(self, piece):
         """What was told in these bytes: [(line, levels, held)]. The line answers for the `levels` that were asked
@@ -103,6 +115,11 @@ class DumpReader:
 
     def __init__(self):
         self._partial, self._found, self._thread = b"", {}, None
+
+    @property
+    def is_reading(self):
+        """True in the middle of an answer."""
+        return bool(self._partial or self._found)
 
     def feed(self, piece):
         """One dict for each answer: {number of a thread: its line, "held": bytes of the process}, or {"stuck": line}

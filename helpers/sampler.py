@@ -91,12 +91,14 @@ class Sampler:
         self._attribution.add(level, line)
 
     def owes_a_line(self, level):
-        """True if no line answers yet for much of what is held now, and it is time to ask for one."""
+        """True if no line answers yet for much of what is held now."""
         change = level - self._attribution.level
         if change < -LEAST_GROWTH:
             self._attribution.add(level, None)  # whoever gives memory back, it is what was taken last
-        if change < LEAST_GROWTH:
-            return False
+        return change >= LEAST_GROWTH
+
+    def may_ask(self, level):
+        """True if it is time to ask for that line: always at new heights, and now and then below them."""
         if level < self._highest_level + LEAST_GROWTH:
             return self._below_peak.take(time.monotonic())
         self._highest_level = level

@@ -90,7 +90,6 @@ class Watch:
         self.selector = selectors.DefaultSelector()
         for pipe, read in ((self.job.output, self._read_output), (self.job.reports, self._read_reports)):
             self.selector.register(pipe.reading, selectors.EVENT_READ, read)
-        self.selector.register(self.job.stacks.reading, selectors.EVENT_READ, self._read_stack)
         self.selector.register(self.caller, selectors.EVENT_READ, self._read_caller)
         self.may_have_ended, self.end = True, None
         if hasattr(os, "pidfd_open"):  # tells of the job's end, so that nobody has to ask all the time
@@ -109,6 +108,8 @@ class Watch:
         if now < self.next_tick:
             return
         if self.ready:
+            if self.question.is_open:  # not as it comes: it comes in many small pieces
+                self._read_stack(self.job.stacks.reading)
             used = self.sampler.tick()
             self.utilisation.tick(now - self.began)
             if self.limiter.exceeded(used):
@@ -145,7 +146,9 @@ class Watch:
     def _ask_for_the_line(self):
         """Memory grows, or is given back: which line does it?"""
         level = self.current_vram if self.follows_vram else self.sampler.held
-        if answering.ASK and self.sampler.owes_a_line(level):
+        if not answering.ASK or not self.sampler.owes_a_line(level):
+            return
+        if self.question.may_be_asked() and self.sampler.may_ask(level):
             self.question.ask(level)
 
     def _show(self, now, used):
@@ -171,7 +174,7 @@ class Watch:
             piece = os.read(end.fileno(), PIECE)
         except OSError:
             return b""
-        if not piece:
+        if not piece and end in self.selector.get_map():
             self.selector.unregister(end)
         return piece
 
@@ -237,14 +240,11 @@ class Watch:
         self.utilisation.close()
         processes.end_descendants(os.getpid())
         if self.job:
-            channels = (
-                (self._read_output, self.job.output),
-                (self._read_reports, self.job.reports),
-                (self._read_stack, self.job.stacks),
-            )
-            for read, pipe in channels:
+            for read, pipe in ((self._read_output, self.job.output), (self._read_reports, self.job.reports)):
                 while pipe.reading in self.selector.get_map() and read(pipe.reading):
                     pass
+            while self._read_stack(self.job.stacks.reading):
+                pass
             self.job.close()
             self.selector.close()
             if self.end:

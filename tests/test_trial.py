@@ -120,6 +120,36 @@ def test_memory_that_was_given_back_is_not_held_against_its_line():
     assert bytes_at(trial, "second = ") == pytest.approx(500 * MB, rel=0.1)
 
 
+def take_less_after_a_peak():
+    first = np.ones(800 * MB, np.uint8)
+    del first
+    second = np.ones(400 * MB, np.uint8)
+    third = np.ones(500 * MB, np.uint8)
+    return int(second[0] + third[0])
+
+
+def test_lines_below_an_earlier_peak_are_told_apart():
+    trial = run(take_less_after_a_peak, ram="1.2 GB")
+    assert bytes_at(trial, "second = ") == pytest.approx(400 * MB, rel=0.1)
+    assert bytes_at(trial, "third = ") == pytest.approx(500 * MB, rel=0.1)
+
+
+def call_often(size, times=200):
+    """The biggest array is local to a function that ends; nobody else may keep it, not even who asks for the line."""
+
+    def use():
+        array = np.ones(size, np.uint8)
+        return int(array[0])
+
+    return sum(use() for _ in range(times))
+
+
+def test_who_asks_for_the_line_keeps_nothing_of_what_the_job_gave_back():
+    trial = run(call_often, 20 * MB, ram="300 MB")
+    assert trial.value == 200
+    assert trial.peak_ram < 30 * MB
+
+
 def fill_in_a_thread():
     import threading
 
