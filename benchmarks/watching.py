@@ -1,17 +1,18 @@
 """What it costs a program to be watched: a job under `run`, a command under the doctor, and the peers.
 
 Two runs of the same program differ by several percent here, more than what is to be measured. So a training loop
-times itself while its watcher is stopped and while it runs, in short windows that take turns within one run.
+times itself while its watcher is stopped and while it runs, in short windows that take turns within one run. And how
+the system spreads threads over cores in one run is luck, so there are several runs, whose scatter is the error.
 """
 
 import json
-import math
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 from benchmarks import in_child, ratios, spread, table, take_turns
@@ -22,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BUDGET, VRAM = "4 GB", "1 GB"
 MOST_UNDER_RUN, MOST_UNDER_DOCTOR = 1.02, 1.01
 JOB_SECONDS = 60
-WINDOWS = 480
+WINDOWS, RUNS = 160, 6
 SEVERAL = 5
 PROGRAM = """
 import json, os, sys, time
@@ -35,14 +36,19 @@ print(json.dumps(in_windows(int(sys.argv[2]), os.getppid())))
 def report(quick=False):
     """The section of RESULTS.md; a quick one has a few short windows."""
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-    windows, several = (8, 1) if quick else (WINDOWS, SEVERAL)
+    windows, runs, several = (8, 1, 1) if quick else (WINDOWS, RUNS, SEVERAL)
     run(int, label="warm up")
-    rows = [(name, *_under_run(windows, given)) for name, given in _budgets().items()]
-    slowdown, *doctor = _under_doctor(windows)
+    variants = {name: partial(_under_run, windows, given) for name, given in _budgets().items()}
+    variants["`python -m helpers doctor -- python ...`"] = partial(_under_doctor, windows)
+    found = {name: _summary(runs) for name, runs in take_turns("watched loops", variants, runs).items()}
+    *under_run, under_doctor = (slowdown for slowdown, _, _ in found.values())
     start = _start_of_doctor(several)
-    rows.append(("`python -m helpers doctor -- python ...`", f"{slowdown:.3f}", *doctor))
-    worst = max(float(row[1]) for row in rows[:-1])
-    whole = slowdown + start / JOB_SECONDS
+    worst = max(under_run)
+    whole = under_doctor + start / JOB_SECONDS
+    rows = [
+        (name, f"{slowdown:.3f}", f"{error:.3f}", f"{share:.1%}")
+        for name, (slowdown, error, share) in found.items()
+    ]
     promises = [
         ("a training loop under `run`, ratio", worst, MOST_UNDER_RUN),
         (f"a job of {JOB_SECONDS} s under the doctor, its start included, ratio", whole, MOST_UNDER_DOCTOR),
@@ -54,10 +60,11 @@ def report(quick=False):
     head = ["watcher", "ratio", "standard error", "of one core"]
     return f"""## What watching costs
 
-`train_on_batch` of a small CNN, {STEPS} steps a window, {windows} windows, with the watcher stopped in every other one:
-the ratio of windows that are watched to their neighbours that are not, as the geometric mean of the middle nine tenths
-(in the median rare costs would not count), with its standard error. The last column is the processor
-time of the watcher while it runs. The doctor's start and end take {start:.2f} s (median of {several}).
+`train_on_batch` of a small CNN, {STEPS} steps a window, {windows} windows a run, with the watcher stopped in every
+other one: the ratio of windows that are watched to their neighbours that are not, as the geometric mean of the middle
+nine tenths (in the median rare costs would not count). Each watcher has {runs} runs, in turns; the standard error is
+that of their mean. The last column is the processor time of the watcher while it runs. The doctor's start and end take
+{start:.2f} s (median of {several}).
 
 {table(["promise", "measured", "at most", "kept"], kept)}
 
@@ -85,8 +92,7 @@ def _under_run(windows, given):
     trial = run(in_windows_of_a_job, windows, **given)
     if trial.outcome != "finished":
         raise RuntimeError(f"the training did not finish: {trial.verdict}\n{trial.log}")
-    ratio, *texts = _summary(*trial.value)
-    return f"{ratio:.3f}", *texts
+    return trial.value
 
 
 def _under_doctor(windows):
@@ -94,16 +100,23 @@ def _under_doctor(windows):
         program = Path(folder, "train.py")
         program.write_text(PROGRAM)
         done = _doctor(folder, [sys.executable, program, ROOT, windows])
-    return _summary(*json.loads(done.stdout.splitlines()[-1]))
+    return json.loads(done.stdout.splitlines()[-1])
 
 
-def _summary(found, share):
-    """The geometric mean of the middle nine tenths of the ratios, its standard error, and the share as text."""
-    logarithms = [
-        math.log(ratio) for ratio in sorted(found)[len(found) // 20 : len(found) - len(found) // 20]
-    ]
-    error = statistics.stdev(logarithms) / len(logarithms) ** 0.5 if len(logarithms) > 1 else 0.0
-    return math.exp(statistics.mean(logarithms)), f"{error:.3f}", f"{share:.1%}"
+def _summary(runs):
+    """From (ratios, share) of several runs: the mean slowdown, its standard error, and the mean share."""
+    slowdowns, shares = [_middle(found) for found, _ in runs], [share for _, share in runs]
+    error = statistics.stdev(slowdowns) / len(slowdowns) ** 0.5 if len(slowdowns) > 1 else 0.0
+    return statistics.mean(slowdowns), error, statistics.mean(shares)
+
+
+def _middle(found):
+    """The geometric mean of the middle nine tenths.
+
+    >>> round(_middle([0.001, *[1.01] * 18, 5]), 4)
+    1.01
+    """
+    return statistics.geometric_mean(sorted(found)[len(found) // 20 : len(found) - len(found) // 20])
 
 
 def _start_of_doctor(several):

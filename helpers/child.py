@@ -14,6 +14,7 @@ import cloudpickle
 
 from helpers import answering, freed_memory, reports
 from helpers.device import Reporter, open_device
+from helpers.figures import Figures
 from helpers.launch import JOB_ENVIRONMENT
 from helpers.lines import is_own_code
 
@@ -21,7 +22,7 @@ LARGEST_RESULT = 50 * 10**6
 FRAME = re.compile(r'^  File "([^"\n]+)", line \d+, in [^\n]*\n(?:    [^\n]*\n)?\n?', re.MULTILINE)
 
 
-def main(task, reports_descriptor, stacks_descriptor, go_descriptor):
+def main(task, reports_descriptor, stacks_descriptor, figures_descriptor, go_descriptor):
     """Never returns. `task` is a dict of the job (pickled) and its surroundings."""
     code = 1
     try:
@@ -30,7 +31,7 @@ def main(task, reports_descriptor, stacks_descriptor, go_descriptor):
         device = None
         if task["vram"] is not None:
             device = open_device(task["vram"], growth=task["growth"], touch=task["ram"] is not None)
-        reporter = Reporter(device) if device else None
+        reporter = Reporter(device, Figures(figures_descriptor)) if device else None
         answering.listen(stacks_descriptor)
         function = cloudpickle.loads(task["function"])  # and the modules that it lives in
         freed_memory.give_back()

@@ -6,7 +6,6 @@ import time
 from dataclasses import dataclass
 
 from helpers import machine
-from helpers.reports import tell
 
 MIB = 2**20
 POOL_OVERHEAD = 16 * MIB
@@ -36,13 +35,13 @@ class Device:
 
 
 class Reporter(threading.Thread):
-    """In the job: tells every few milliseconds what only the job itself can read, the memory of its device."""
+    """In the job: writes down every few milliseconds what only the job itself can read, the memory of its device."""
 
     INTERVAL = 0.009
 
-    def __init__(self, device):
+    def __init__(self, device, figures):
         super().__init__(name="memory-reporter", daemon=True)
-        self.device = device
+        self.device, self.figures = device, figures
 
     def run(self):
         while True:
@@ -51,7 +50,7 @@ class Reporter(threading.Thread):
 
     def report(self):
         current, peak = self.device.read()
-        tell("vram", current=current, peak=peak)
+        self.figures.write(time.monotonic(), current, peak)
 
 
 def open_device(vram, growth=False, touch=False):

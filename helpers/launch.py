@@ -8,6 +8,8 @@ import subprocess
 import sys
 from io import FileIO, TextIOWrapper
 
+from helpers.figures import Figures, open_file
+
 WARM_IMPORTS = ("numpy", "pandas", "tensorflow", "keras")
 JOB_ENVIRONMENT = {"TF_CPP_MIN_LOG_LEVEL": "1", "TF_ENABLE_ONEDNN_OPTS": "0"}
 """Unless the caller says otherwise: errors and warnings only, and the same kernels on every machine. On some CPUs
@@ -38,18 +40,23 @@ class Pipe:
 
 
 class Job:
-    """A started process and the pipes to it: its output, what it reports, its stacks, and the word to go."""
+    """A started process and what connects with it: pipes for its output, its reports, its stacks and the word to go,
+    and shared memory for its figures."""
 
     def __init__(self, task, fork, stranger):
         """`stranger` is a descriptor that the job must not inherit."""
         self.output, self.reports, self.stacks, self.go = (Pipe() for _ in range(4))
+        self._file = open_file()
+        self.figures = Figures(self._file.fileno())
         self.pid = self._fork(task, stranger) if fork else self._spawn(task)
         for pipe in (self.output, self.reports, self.stacks):
             pipe.writing.close()
             os.set_blocking(pipe.reading.fileno(), False)
         self.go.reading.close()
+        self._file.close()
 
     def close(self):
+        self.figures.close()
         for pipe in (self.output, self.reports, self.stacks, self.go):
             pipe.close()
 
@@ -69,7 +76,8 @@ class Job:
             os._exit(1)
 
     def _descriptors(self):
-        return self.reports.writing.fileno(), self.stacks.writing.fileno(), self.go.reading.fileno()
+        ends = (self.reports.writing, self.stacks.writing, self._file, self.go.reading)
+        return tuple(end.fileno() for end in ends)
 
     def _dress(self):
         """In the new process: standard streams of its own, and only its own ends of the pipes."""

@@ -5,8 +5,8 @@ import os
 import signal
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 
@@ -15,8 +15,7 @@ HAS_PROC = PROC.joinpath("self", "status").exists()
 PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
-@dataclass(frozen=True)
-class Memory:
+class Memory(NamedTuple):
     """What one process holds: bytes of its own, bytes shared with others, and its highest total so far."""
 
     anonymous: int
@@ -60,15 +59,12 @@ class Meter:
             return NOTHING
 
     def glance(self):
-        """Bytes of its own and all bytes that it shares, files among them: a fifth of the effort of a full reading.
-        None where the system does not tell, or the process has ended."""
+        """A fifth of the effort of a full reading: a text that is the same as long as the memory is; see
+        `parse_glance`. Empty where the system does not tell."""
         try:
-            _, resident, shared, *_ = os.pread(self._short_file, 256, 0).split(None, 3)
-        except (OSError, TypeError, ValueError):
-            return None
-        if resident == b"0":
-            return None
-        return (int(resident) - int(shared)) * PAGE, int(shared) * PAGE
+            return os.pread(self._short_file, 256, 0)
+        except (OSError, TypeError):
+            return b""
 
     def close(self):
         for file in (self._file, self._short_file):
@@ -81,6 +77,14 @@ class Meter:
 
     def __exit__(self, *error):
         self.close()
+
+
+def parse_glance(text):
+    """Bytes of a process's own and all bytes that it shares, files among them; None if it has ended."""
+    _, resident, shared, *_ = text.split(None, 3) or (b"", b"0", b"0")
+    if resident == b"0":
+        return None
+    return (int(resident) - int(shared)) * PAGE, int(shared) * PAGE
 
 
 def _memory_from_status(text):

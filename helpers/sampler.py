@@ -9,7 +9,7 @@ from helpers.allowance import Allowance
 from helpers.lines import ELSEWHERE, Attribution
 from helpers.shared_files import SharedFiles
 
-INTERVAL = 0.008
+INTERVAL = 0.009
 GROWING = 0.002
 FASTEST = 0.001
 SECONDS_TO_LOOK = 0.1
@@ -17,7 +17,7 @@ SECONDS_BETWEEN_FULL = 0.05
 """Between two full readings there are glances, which tell neither the highest point nor files from shared memory."""
 LEAST_GROWTH = 2**20
 LEAST_SHARED = 2**18
-QUESTIONS_BELOW_PEAK = 20, 4
+QUESTIONS_BELOW_PEAK = 20, 1
 """At once, and per second: a training loop takes and gives back the same memory again and again. Above the highest
 point so far every growth is asked for."""
 FASTEST_GROWTH = 8e9
@@ -37,7 +37,7 @@ class Sampler:
         self._births, self._offset, self._exact_after = {}, 0, 0.0
         self._growing, self._look_until = False, 0.0
         self._highest_level, self._below_peak = 0, Allowance(*QUESTIONS_BELOW_PEAK)
-        self._full_at = 0.0
+        self._full_at, self._seen, self._looked, self._files = 0.0, b"", False, 0
 
     def start(self, follows_vram=False):
         """Take the baseline: what the process holds now is not the job's. Lines are followed in RAM, or in VRAM
@@ -55,13 +55,29 @@ class Sampler:
     def tick(self):
         """Take one reading; returns the bytes that the job's whole tree has added."""
         now = time.monotonic()
-        memory = self._glance(now)
-        if memory is None:
-            memory, self._full_at = self._meter.read(), now + SECONDS_BETWEEN_FULL
-        if memory.resident == 0:  # it has just ended
-            return self.used
-        self._refresh_family(now)
-        files = self._shared_files.size(self.family)
+        spike = 0
+        if self._is_as_before(now):
+            self._growing = False
+        else:
+            memory = self._glance(now) or self._full_reading(now)
+            if memory.resident == 0:  # it has just ended
+                return self.used
+            spike = max(0, self._take(memory, now))
+        self._seconds.append(now - self.started)
+        self._ram.append(self.used + spike)
+        return self.used
+
+    def _is_as_before(self, now):
+        """Nothing has changed, as often in a training loop, and others than the job were looked at a moment ago."""
+        before, self._seen = self._seen, self._meter.glance()
+        if now >= self._full_at or len(self.family) > 1 or not self._looked:
+            return False
+        self._looked = not before or self._seen != before
+        return not self._looked
+
+    def _take(self, memory, now):
+        """Count a reading; returns the bytes by which memory was higher since the last one."""
+        files = self._look_around(now)
         alone = self._added(memory.anonymous, memory.shared_memory, files)
         used = alone if len(self.family) <= 1 else self._used_by_family(memory, alone, files)
         spike = self._spike(memory) - alone
@@ -70,9 +86,7 @@ class Sampler:
         self.peak = max(self.peak, self.used + max(0, spike))
         self._peak_alone = max(self._peak_alone, alone + max(0, spike))
         self._last = memory
-        self._seconds.append(now - self.started)
-        self._ram.append(self.used + max(0, spike))
-        return self.used
+        return spike
 
     def pause(self):
         """Seconds until the next reading: short at new heights, and when a watchdog's budget is near."""
@@ -138,17 +152,30 @@ class Sampler:
         """A quick reading of a job that has no children; None when it is time for a full one."""
         if now >= self._full_at or len(self.family) > 1:
             return None
-        seen = self._meter.glance()
+        seen = processes.parse_glance(self._seen)
         known = self._last.shared_memory + self._last.files
         if seen is None or abs(seen[1] - known) > LEAST_SHARED:
             return None
         return processes.Memory(seen[0], self._last.shared_memory, self._last.files, self._last.highest)
+
+    def _full_reading(self, now):
+        self._full_at = now + SECONDS_BETWEEN_FULL
+        return self._meter.read()
 
     def _spike(self, memory):
         """The highest point since the last reading, which may lie between the two."""
         if memory.highest <= self._last.highest:
             return 0
         return memory.highest - max(memory.files, self._last.files) - self._base_bytes
+
+    def _look_around(self, now):
+        """Find children and shared files; returns the bytes of these. With every reading if nobody else guards the
+        budget, else with every other."""
+        self._looked = not self._looked or not self.limiter.in_kernel
+        if self._looked:
+            self._refresh_family(now)
+            self._files = self._shared_files.size(self.family)
+        return self._files
 
     def _refresh_family(self, now):
         """Look for children for a while after some process was started somewhere, and not all the time. One look is

@@ -1,5 +1,6 @@
 """Files that a job makes in /dev/shm: they are memory, they outlive their maker, and other programs make them too."""
 
+import functools
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -24,9 +25,15 @@ def listing():
 def _last_change():
     """When a file came or went there last."""
     try:
-        return os.stat(FOLDER).st_mtime_ns
+        return os.fstat(_folder()).st_mtime_ns
     except OSError:
         return None
+
+
+@functools.cache
+def _folder():
+    """Asked so often that the folder stays open."""
+    return os.open(FOLDER, os.O_RDONLY | os.O_CLOEXEC)
 
 
 class SharedFiles:

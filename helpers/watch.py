@@ -21,8 +21,6 @@ KEPT_LOG = 1_000_000
 PIECE = 65_536
 LIVE_INTERVAL = 0.2
 SECONDS_TO_PREPARE = 120
-BETWEEN_REPORTS = 0.004
-"""A job with a device reports as often as it is read: reading along with its reports saves half of the waking up."""
 
 
 class CallerIsGone(Exception):
@@ -62,7 +60,6 @@ class Watch:
         self.utilisation = Utilisation()
         self.handlers = {
             "ready": self._on_ready,
-            "vram": self._on_vram,
             "phase_begin": self._on_phase_begin,
             "phase_end": self._on_phase_end,
             "waiting": self._on_waiting,
@@ -110,14 +107,16 @@ class Watch:
         if self.ready:
             if self.question.is_open:  # not as it comes: it comes in many small pieces
                 self._read_stack(self.job.stacks.reading)
+            if self.device:
+                self._read_figures()
             used = self.sampler.tick()
             self.utilisation.tick(now - self.began)
             if self.limiter.exceeded(used):
                 self._end("budget")
             self._ask_for_the_line()
             self._show(now, used)
-        self.next_tick = now + (self.sampler.pause() if self.ready else INTERVAL)
-        self.next_tick += BETWEEN_REPORTS if self.device else 0
+        pause = self.sampler.pause() if self.ready else INTERVAL
+        self.next_tick = max(self.next_tick, now - pause) + pause  # in step, unless it is very late
 
     def _end(self, why):
         self.ended_by = self.ended_by or why
@@ -211,10 +210,10 @@ class Watch:
         with suppress(BrokenPipeError):  # it died in this very moment
             self.job.go.writing.write(b"!")
 
-    def _on_vram(self, seconds, current, peak):
-        self.vram.append((seconds, current))
-        self.current_vram, self.peak_vram = current, max(self.peak_vram or 0, peak)
-        self.next_tick = min(self.next_tick, time.monotonic())
+    def _read_figures(self):
+        for moment, current, peak in self.job.figures.read():
+            self.vram.append((moment - self.began, current))
+            self.current_vram, self.peak_vram = current, max(self.peak_vram or 0, peak)
 
     def _on_phase_begin(self, seconds, name):
         self.phases.append({"name": name, "start": seconds, "end": None, "items": None})
@@ -245,6 +244,7 @@ class Watch:
                     pass
             while self._read_stack(self.job.stacks.reading):
                 pass
+            self._read_figures()
             self.job.close()
             self.selector.close()
             if self.end:

@@ -79,7 +79,11 @@ def test_a_deep_stack_is_cut_and_a_failed_answer_does_not_reach_the_job(asked):
     def deep(levels):
         return deep(levels - 1) if levels else asked()
 
-    assert asked().count(b"  File ") < deep(500).count(b"  File ") <= answering.DEEPEST * threading.active_count()
+    assert (
+        asked().count(b"  File ")
+        < deep(500).count(b"  File ")
+        <= answering.DEEPEST * threading.active_count()
+    )
 
     def endless():
         asked()
