@@ -8,12 +8,10 @@ thread write its stack at once. That is only safe while the thread stays in C co
 import faulthandler
 import os
 import signal
-import sys
 import threading
 
 ASK = signal.SIGRTMAX - 3 if hasattr(signal, "SIGRTMAX") else None
 STUCK = signal.SIGRTMAX - 4 if hasattr(signal, "SIGRTMAX") else None
-DEEPEST = 100
 
 
 def listen(descriptor):
@@ -23,35 +21,19 @@ def listen(descriptor):
 
     def answer(number, frame):
         try:
-            os.write(descriptor, _answer(frame).encode("ascii", "backslashreplace"))
-        except Exception:
-            return  # nobody listens any more, or the job is at the end of its memory or of its stack
+            faulthandler.dump_traceback(file=descriptor, all_threads=True)
+            threads = dict(threading._active)  # without the lock that the interrupted code may hold
+            numbers = {ident: thread.native_id for ident, thread in threads.items()}
+            # This is the main thread; after a fork its number is stale.
+            numbers[threading.get_ident()] = os.getpid()
+            names = " ".join(f"{ident:x}={number}" for ident, number in numbers.items())
+            os.write(descriptor, f"end held={_held()} {names}\n".encode())
+        except (OSError, RecursionError, MemoryError):
+            pass  # nobody listens any more, or the job is at the end of its stack or of its memory
 
     signal.signal(ASK, answer)
     faulthandler.register(STUCK, file=descriptor, all_threads=False)
     return True
-
-
-def _answer(interrupted):
-    """All stacks in the words of faulthandler, and which thread is which, to be written in one piece."""
-    frames = sys._current_frames()
-    # Not the frame of this function: it would keep itself, and with it whatever the job's functions hold.
-    frames[threading.get_ident()] = interrupted
-    stacks = [text for ident in frames for text in _stack(ident, frames[ident])]
-    threads = dict(threading._active)  # without the lock that the interrupted code may hold
-    numbers = {ident: thread.native_id for ident, thread in threads.items()}
-    numbers[threading.get_ident()] = os.getpid()  # this is the main thread; after a fork its number is stale
-    names = " ".join(f"{ident:x}={number}" for ident, number in numbers.items())
-    return "".join([*stacks, f"end held={_held()} {names}\n"])
-
-
-def _stack(ident, frame):
-    yield f"Thread 0x{ident:x} (most recent call first):\n"
-    for _ in range(DEEPEST):
-        if frame is None:
-            break
-        yield f'  File "{frame.f_code.co_filename}", line {frame.f_lineno} in {frame.f_code.co_name}\n'
-        frame = frame.f_back
 
 
 def _held():

@@ -1,7 +1,7 @@
 """The exercise of notebook 04: a prefetch buffer that suits a budget."""
 
 from helpers.digit_streams import IMAGE, image_names, read_image
-from helpers.exercises_task import Exercise, with_article
+from helpers.exercises_task import Exercise, not_a_count
 from helpers.freed_memory import return_freed_memory
 from helpers.models import digit_model
 from helpers.pauses import checkpoints
@@ -20,10 +20,8 @@ def train_with(answer, batch_bytes, budget):
     size = answer(batch_bytes, budget)
     if size is None or size is ...:
         return size
-    if isinstance(size, bool) or not hasattr(size, "__index__"):
-        return f"it returned {with_article(size)}; return the number of batches, a whole number."
-    if size < 1:
-        return f"it returned {size}; a buffer has at least one batch."
+    if wrong := not_a_count(size, "the number of batches", "a buffer has at least one batch"):
+        return wrong
     return_freed_memory()
     batches = image_names().map(read_image).batch(batch_bytes // IMAGE).prefetch(int(size))
     digit_model().fit(batches, shuffle=False, verbose=0, callbacks=[checkpoints([1])])

@@ -3,7 +3,7 @@
 import numpy
 
 from helpers.device import has_gpu
-from helpers.exercises_task import Exercise, with_article
+from helpers.exercises_task import Exercise, not_a_count
 from helpers.models import image_cnn
 from helpers.units import format_bytes, parse_bytes
 
@@ -21,10 +21,8 @@ def train_with(answer, size, card):
     batch = answer(size, card)
     if batch is None or batch is ...:
         return batch
-    if isinstance(batch, bool) or not hasattr(batch, "__index__"):
-        return f"it returned {with_article(batch)}; return the batch, a whole number."
-    if batch < 1:
-        return f"it returned {batch}; a batch has at least one image."
+    if wrong := not_a_count(batch, "the batch", "a batch has at least one image"):
+        return wrong
     images = _images(int(batch), size)
     image_cnn(size).fit(images, steps_per_epoch=STEPS, shuffle=False, verbose=0)
     return {"batch": int(batch), "peak": _peak()}

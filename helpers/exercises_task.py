@@ -27,6 +27,19 @@ class Exercise:
     job: Callable | None = None
 
 
+def not_a_count(value, what, least):
+    """A sentence about a value that is no whole number from 1 up, or None.
+
+    >>> not_a_count(0, "the batch", "a batch has at least one image")
+    'it returned 0; a batch has at least one image.'
+    >>> not_a_count(2.0, "the batch", "a batch has at least one image")
+    'it returned a float; return the batch, a whole number.'
+    """
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        return f"it returned {with_article(value)}; return {what}, a whole number."
+    return f"it returned {value}; {least}." if value < 1 else None
+
+
 def close(found, wanted):
     """Whether two numbers agree but for rounding."""
     try:

@@ -1,4 +1,4 @@
-"""What several tests share: the check that a job leaves nothing behind."""
+"""What several tests share: the check that a job leaves nothing behind, and a folder for data."""
 
 import os
 import tempfile
@@ -46,3 +46,10 @@ def nothing_left():
             break
         time.sleep(0.02)
     assert after == before
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty folder that stands in for data/."""
+    monkeypatch.setenv("OOM_DATA", str(tmp_path))
+    return tmp_path

@@ -1,4 +1,4 @@
-"""A process tells on a signal where its threads are, in one piece, and keeps nothing for it."""
+"""A process tells on a signal where its threads are, and keeps nothing for it."""
 
 import gc
 import os
@@ -37,7 +37,7 @@ def asked():
     os.close(writing)
 
 
-def test_an_answer_is_one_piece_with_the_line_of_each_thread(asked):
+def test_an_answer_has_the_line_of_each_thread(asked):
     done, started = threading.Event(), threading.Event()
 
     def wait():
@@ -79,11 +79,7 @@ def test_a_deep_stack_is_cut_and_a_failed_answer_does_not_reach_the_job(asked):
     def deep(levels):
         return deep(levels - 1) if levels else asked()
 
-    assert (
-        asked().count(b"  File ")
-        < deep(500).count(b"  File ")
-        <= answering.DEEPEST * threading.active_count()
-    )
+    assert asked().count(b"  File ") < deep(500).count(b"  File ") <= 100 * threading.active_count()
 
     def endless():
         asked()
