@@ -169,8 +169,8 @@ class Sampler:
         return memory.highest - max(memory.files, self._last.files) - self._base_bytes
 
     def _look_around(self, now):
-        """Find children and shared files; returns the bytes of these. With every reading if nobody else guards the
-        budget, else with every other."""
+        """Find children and shared files; returns the bytes of these. With every reading that finds a change if nobody
+        else guards the budget, else with every other."""
         self._looked = not self._looked or not self.limiter.in_kernel
         if self._looked:
             self._refresh_family(now)
