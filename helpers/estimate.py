@@ -150,8 +150,8 @@ def _replay(model, shapes, batch_size, optimizer, loss, precision, samples):
 
     with _progress("estimate", unit="pass") as bar:
         try:
-            specs = inputs.specs(model, shapes, batch_size, loss)
-            step = trace(model, specs, inputs.fresh(optimizer), loss, precision)
+            batch, outputs = inputs.batch(model, shapes, batch_size, loss)
+            step = trace(model, batch, outputs, inputs.fresh(optimizer), loss, precision)
         except Exception as error:
             reason = " ".join(str(error).strip().splitlines()[-1:])
             raise ValueError(

@@ -13,18 +13,17 @@ REGIONS = (2**20, 2**46)
 class Chunk:
     """A stretch of the card, in use or free."""
 
-    __slots__ = ("start", "size", "owner", "requested", "before", "after")
+    __slots__ = ("start", "size", "number", "owner", "requested", "before", "after")
 
     def __init__(self, start, size):
         self.start = start
         self.size = size
+        self.number = None
+        """Which of the requests it was handed out for; None while it is free."""
         self.owner = None
         self.requested = 0
         self.before = None
         self.after = None
-
-    def __lt__(self, other):
-        return (self.size, self.start) < (other.size, other.start)
 
 
 class Allocator:
@@ -42,62 +41,79 @@ class Allocator:
     def __init__(self):
         self.in_use = 0
         self.peak = 0
-        self.used = {}
-        self.at_peak = ()
-        self._free = [Chunk(2 * sum(REGIONS[:index]), size) for index, size in enumerate(REGIONS)]
+        self._log = []
+        """(number of the request, owner, requested bytes, chunk bytes); the owner is None when it is given back."""
+        self._until_peak = 0
+        self._requests = 0
+        self._free = []
+        """(size, start, chunk) of the free chunks, smallest first."""
+        for index, size in enumerate(REGIONS):
+            self._put(Chunk(2 * sum(REGIONS[:index]), size))
 
     def allocate(self, requested, owner):
         """Hand out a chunk for that many bytes; `owner` is anything that later tells whose it was."""
-        size = max(ALIGNMENT, -(-requested // ALIGNMENT) * ALIGNMENT)
+        return self._hand_out(max(ALIGNMENT, -(-requested // ALIGNMENT) * ALIGNMENT), requested, owner)
+
+    def allocate_like(self, chunk):
+        """Hand out another chunk of the size of one in use, to the same owner."""
+        return self._hand_out(chunk.size, chunk.requested, chunk.owner)
+
+    def _hand_out(self, size, requested, owner):
         chunk = self._best_fit(size)
-        chunk.owner, chunk.requested = owner, requested
-        self.used[id(chunk)] = chunk
+        self._requests += 1
+        chunk.number, chunk.requested = self._requests, requested
+        self.own(chunk, owner)
         self.in_use += chunk.size
         if self.in_use > self.peak:
             self.peak = self.in_use
-            self.at_peak = None
+            self._until_peak = len(self._log)
         return chunk
+
+    def own(self, chunk, owner):
+        """Say whose a chunk in use is from now on."""
+        chunk.owner = owner
+        self._log.append((chunk.number, owner, chunk.requested, chunk.size))
 
     def free(self, chunk):
         """Take a chunk back and join it with its free neighbours."""
-        self._remember_peak()
-        del self.used[id(chunk)]
+        self._log.append((chunk.number, None, 0, 0))
         self.in_use -= chunk.size
-        chunk.owner = None
-        for neighbour in (chunk.before, chunk.after):
-            if neighbour is not None and id(neighbour) not in self.used:
-                self._take_from_free(neighbour)
-                chunk = self._join(chunk, neighbour)
-        insort(self._free, chunk)
+        chunk.number = chunk.owner = None
+        before, after = chunk.before, chunk.after
+        if before is not None and before.number is None:
+            self._take(before)
+            chunk = self._join(before, chunk)
+        if after is not None and after.number is None:
+            self._take(after)
+            chunk = self._join(chunk, after)
+        self._put(chunk)
 
     def holders(self):
         """What was in use at the peak, as (owner, requested bytes, chunk bytes)."""
-        self._remember_peak()
-        return self.at_peak
-
-    def _remember_peak(self):
-        if self.at_peak is None:
-            self.at_peak = [(chunk.owner, chunk.requested, chunk.size) for chunk in self.used.values()]
+        held = {}
+        for number, *holder in self._log[: self._until_peak]:
+            held[number] = holder
+        return [holder for holder in held.values() if holder[0] is not None]
 
     def _best_fit(self, size):
-        probe = Chunk(-1, size)
-        position = bisect_left(self._free, probe)
-        chunk = self._free.pop(position)
+        _, _, chunk = self._free.pop(bisect_left(self._free, (size,)))
         if chunk.size >= 2 * size or chunk.size - size >= LARGEST_WASTE:
             rest = Chunk(chunk.start + size, chunk.size - size)
             rest.before, rest.after = chunk, chunk.after
             if rest.after is not None:
                 rest.after.before = rest
             chunk.size, chunk.after = size, rest
-            insort(self._free, rest)
+            self._put(rest)
         return chunk
 
-    def _take_from_free(self, chunk):
-        del self._free[bisect_left(self._free, chunk)]
+    def _put(self, chunk):
+        insort(self._free, (chunk.size, chunk.start, chunk))
+
+    def _take(self, chunk):
+        del self._free[bisect_left(self._free, (chunk.size, chunk.start))]
 
     @staticmethod
-    def _join(chunk, neighbour):
-        first, second = sorted((chunk, neighbour), key=lambda part: part.start)
+    def _join(first, second):
         first.size += second.size
         first.after = second.after
         if first.after is not None:

@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from helpers import estimate_kernels as kernels
+from helpers.estimate_loops import Loop
 from helpers.estimate_memory import DEAD
 
 
@@ -12,52 +12,17 @@ class Iteration:
     It knows what has arrived, what is still waited for, and the loops that were started in it.
     """
 
-    __slots__ = ("loop", "number", "loops", "pending", "inputs", "dead", "merged")
+    __slots__ = ("loop", "number", "weight", "loops", "pending", "inputs", "dead", "under_way")
 
-    def __init__(self, loop=None, number=0):
+    def __init__(self, program, loop=None, number=0, weight=0):
         self.loop = loop
         self.number = number
+        self.weight = weight
         self.loops = {}
-        self.pending = {}
-        self.inputs = {}
-        self.dead = {}
-        self.merged = set()
-
-
-class Loop:
-    """One execution of a loop: its invariants, what is under way in it, and what waits for its turn."""
-
-    def __init__(self, outside, awaited, parallel):
-        self.outside = outside
-        self.awaited = awaited
-        self.parallel = parallel
-        self.iterations = [Iteration(self)]
-        self.under_way = [0]
-        self.invariants = []
-        self.deferred = []
-        self.oldest = 0
-        self.dead = False
-
-    @property
-    def newest(self):
-        return len(self.iterations) - 1
-
-    def start(self):
-        """Begin the next iteration."""
-        self.iterations.append(Iteration(self, len(self.iterations)))
-        self.under_way.append(0)
-        return self.iterations[-1]
-
-    def advance(self):
-        """Retire the iterations in which nothing is left to do."""
-        if not self.awaited:
-            while self.oldest <= self.newest and not self.under_way[self.oldest]:
-                self.oldest += 1
-
-    @property
-    def done(self):
-        """Whether nothing will happen in this loop any more."""
-        return self.oldest > self.newest and not self.deferred
+        self.pending = program.pending.copy()
+        self.inputs = [DEAD] * program.slots
+        self.dead = set()
+        self.under_way = 0
 
 
 class Executor:
@@ -80,82 +45,88 @@ class Executor:
         """Run every node once, those of a loop once per iteration."""
         self.queue = deque()
         self.delayed = deque()
-        step = Iteration()
+        step = Iteration(self.program)
         self._work([(node, step) for node in self.program.roots])
         while self.queue or self.delayed:
             if self.queue:
                 self._work([self.queue.popleft()])
             else:
-                self.queue.extend(self._propagate(*self.delayed.popleft()))
+                node, iteration, outputs = self.delayed.popleft()
+                self._activate(node, iteration, outputs, False, self.queue)
+                self._release(outputs)
 
     def _work(self, ready):
         inline = deque()
-        self._schedule(ready, inline)
-        while inline:
-            node, iteration = inline.popleft()
-            self._schedule(self._process(node, iteration), inline)
-
-    def _schedule(self, ready, inline):
-        expensive = []
-        for node, iteration in ready:
-            if node.cheap or node.index in iteration.dead:
-                inline.append((node, iteration))
-            else:
-                expensive.append((node, iteration))
-        if expensive:
+        while True:
+            expensive = []
+            for node, iteration in ready:
+                if node.cheap or node.index in iteration.dead:
+                    inline.append((node, iteration))
+                else:
+                    expensive.append((node, iteration))
+            if expensive:
+                if not inline:
+                    inline.append(expensive.pop())
+                self.queue.extendleft(expensive)
             if not inline:
-                inline.append(expensive.pop())
-            self.queue.extendleft(expensive)
+                return
+            ready = self._process(*inline.popleft())
 
     def _process(self, node, iteration):
-        received = iteration.inputs.pop(node.index, {})
-        inputs = [received.get(slot, DEAD) for slot in range(node.input_count)]
-        dead = iteration.dead.pop(node.index, 0) > 0
-        outputs = [DEAD] * node.output_count if dead else kernels.compute(node, inputs, self)
-        for tensor in outputs:
-            if tensor.buffer is not None:
-                tensor.buffer.references += 1
-        for tensor in inputs:
-            if tensor.buffer is not None:
-                self.memory.release(tensor)
-        if node.op == "IteratorGetNext":
-            self.delayed.append((node, iteration, outputs, dead))
-            return []
-        return self._propagate(node, iteration, outputs, dead)
-
-    def _propagate(self, node, iteration, outputs, dead):
-        ready = []
-        if node.op == "Enter":
-            self._enter(node, iteration, outputs, dead, ready)
-        elif node.op == "NextIteration":
-            if not dead:
-                self._next_iteration(node, iteration, outputs, ready)
-        elif node.op == "Exit":
-            if not dead:
-                self._activate(node, iteration.loop.outside, outputs, dead, ready)
+        """Run a node and hand its outputs on; returns who has all that it needs now."""
+        inputs = iteration.inputs[node.first : node.last]
+        dead = node.index in iteration.dead
+        if dead:
+            outputs = [DEAD] * node.output_count
         else:
+            self.memory.weight = iteration.weight
+            outputs = node.kernel(node, inputs, self)
+        ready = []
+        move = MOVES.get(node.op)
+        if move is None:
             self._activate(node, iteration, outputs, dead, ready)
+        else:
+            move(self, node, iteration, outputs, dead, ready)
+        self._release(inputs)
         for tensor in outputs:
-            if tensor.buffer is not None:
-                self.memory.release(tensor)
-        self._count(ready, iteration)
+            if tensor.buffer is not None and not tensor.buffer.references:
+                self.memory.free(tensor.buffer)
+        if iteration.loop is not None or move is not None:
+            self._count(ready, iteration)
         return ready
+
+    def _release(self, tensors):
+        for tensor in tensors:
+            buffer = tensor.buffer
+            if buffer is not None:
+                buffer.references -= 1
+                if not buffer.references:
+                    self.memory.free(buffer)
+
+    def _delay(self, node, iteration, outputs, dead, ready):
+        """A batch arrives when all else is done."""
+        for tensor in outputs:
+            self.memory.hold(tensor)
+        self.delayed.append((node, iteration, outputs))
 
     def _enter(self, node, outside, outputs, dead, ready):
         loop = outside.loops.get(node.frame)
         if loop is None:
-            loop = outside.loops[node.frame] = Loop(outside, self.program.entries[node.frame], node.parallel)
+            loop = outside.loops[node.frame] = Loop(self.program, node, outside)
+            self._start(loop, ready)
         loop.awaited -= 1
         if dead:
             self._skip(node.frame, loop, ready)
-        elif node.constant:
+            return
+        loop.entered[node.index] = outputs[0].value
+        if node.constant:
             loop.invariants.append((node, outputs))
             for tensor in outputs:
                 self.memory.hold(tensor)
             for iteration in loop.iterations:
-                self._activate(node, iteration, outputs, dead, ready)
+                self._activate(node, iteration, outputs, False, ready)
         else:
-            self._activate(node, loop.iterations[0], outputs, dead, ready)
+            self._activate(node, loop.iterations[0], outputs, False, ready)
 
     def _skip(self, frame, loop, ready):
         """A loop in a branch that is not taken: its results are dead."""
@@ -164,40 +135,54 @@ class Executor:
             for node in self.program.exits[frame]:
                 self._activate(node, loop.outside, [DEAD], True, ready)
 
-    def _next_iteration(self, node, iteration, outputs, ready):
+    def _exit(self, node, iteration, outputs, dead, ready):
+        self._activate(node, iteration.loop.outside, outputs, dead, ready)
+
+    def _next_iteration(self, node, iteration, outputs, dead, ready):
         """Start the next iteration, unless too many are under way: then the value waits."""
+        if dead:
+            return
         loop, following = iteration.loop, iteration.number + 1
-        if following <= loop.newest:
-            self._activate(node, loop.iterations[following], outputs, False, ready)
-        elif following - loop.oldest < loop.parallel:
+        outputs = loop.counted(node, outputs, following)
+        if following == len(loop.iterations):
+            if following - loop.oldest >= loop.parallel:
+                loop.deferred.append((node, outputs))
+                for tensor in outputs:
+                    self.memory.hold(tensor)
+                return
             self._start(loop, ready)
-            self._activate(node, loop.iterations[following], outputs, False, ready)
-        else:
-            loop.deferred.append((node, outputs))
-            for tensor in outputs:
-                self.memory.hold(tensor)
+        self._activate(node, loop.iterations[following], outputs, False, ready)
+
+    def _condition(self, node, iteration, outputs, dead, ready):
+        """The condition of a loop; when it is asked first, all that says how long the loop is has arrived."""
+        if not dead and not iteration.number:
+            iteration.loop.plan()
+            iteration.weight = iteration.loop.weight(0)
+        self._activate(node, iteration, outputs, dead, ready)
 
     def _start(self, loop, ready):
-        iteration = loop.start()
+        number = len(loop.iterations)
+        iteration = Iteration(self.program, loop, number, loop.weight(number))
+        loop.iterations.append(iteration)
         for node, outputs in loop.invariants:
             self._activate(node, iteration, outputs, False, ready)
 
     def _count(self, ready, iteration):
         """Keep account of what is under way in each loop; go on with those that wait, end those that are done."""
         self._add_under_way(ready)
-        around = []
+        idle = []
         while iteration.loop is not None:
-            iteration.loop.under_way[iteration.number] -= 1
-            around.append(iteration.loop)
+            iteration.under_way -= 1
+            if not iteration.under_way:
+                idle.append(iteration.loop)
             iteration = iteration.loop.outside
-        for loop in reversed(around):
+        for loop in reversed(idle):
             loop.advance()
-            if loop.deferred and loop.newest + 1 - loop.oldest < loop.parallel:
+            if loop.deferred and len(loop.iterations) - loop.oldest < loop.parallel:
                 self._resume(loop, ready)
             if loop.done:
                 for _, outputs in loop.invariants:
-                    for tensor in outputs:
-                        self.memory.release(tensor)
+                    self._release(outputs)
                 loop.invariants = []
 
     def _resume(self, loop, ready):
@@ -207,8 +192,7 @@ class Executor:
         self._start(loop, resumed)
         for node, outputs in waiting:
             self._activate(node, loop.iterations[-1], outputs, False, resumed)
-            for tensor in outputs:
-                self.memory.release(tensor)
+            self._release(outputs)
         self._add_under_way(resumed)
         ready.extend(resumed)
 
@@ -216,44 +200,52 @@ class Executor:
     def _add_under_way(ready):
         for _, iteration in ready:
             while iteration.loop is not None:
-                iteration.loop.under_way[iteration.number] += 1
+                iteration.under_way += 1
                 iteration = iteration.loop.outside
 
     def _activate(self, node, iteration, outputs, dead, ready):
+        """Deliver the outputs to those who wait for them, and note who has all that it needs."""
+        pending, inputs = iteration.pending, iteration.inputs
         for port, consumer, slot in node.consumers:
-            tensor = DEAD if dead else outputs[port]
-            deliver = self._deliver_to_merge if consumer.op == "Merge" else self._deliver
-            if deliver(iteration, consumer, slot, tensor):
+            tensor = outputs[port]
+            if tensor is DEAD:
+                arrived = self._arrive_dead(iteration, consumer)
+            elif consumer.merges and not pending[consumer.index]:
+                continue
+            else:
+                if tensor.buffer is not None:
+                    tensor.buffer.references += 1
+                inputs[slot] = tensor
+                pending[consumer.index] = 0 if consumer.merges else pending[consumer.index] - 1
+                arrived = not pending[consumer.index]
+            if arrived:
                 ready.append((consumer, iteration))
         for consumer in node.control_consumers:
-            if consumer.op != "Merge" and self._deliver(iteration, consumer, None, DEAD if dead else None):
+            if dead:
+                arrived = self._arrive_dead(iteration, consumer)
+            else:
+                pending[consumer.index] -= 1
+                arrived = not pending[consumer.index]
+            if arrived:
                 ready.append((consumer, iteration))
 
-    def _deliver(self, iteration, consumer, slot, tensor):
-        index = consumer.index
-        if tensor is DEAD:
-            iteration.dead[index] = iteration.dead.get(index, 0) + 1
-        elif slot is not None:
-            iteration.inputs.setdefault(index, {})[slot] = tensor
-            self.memory.hold(tensor)
-        pending = iteration.pending.pop(index, consumer.pending) - 1
-        if pending:
-            iteration.pending[index] = pending
-        return not pending
-
-    def _deliver_to_merge(self, iteration, consumer, slot, tensor):
-        """A merge takes the first live input; it is dead when all its inputs are."""
-        index = consumer.index
-        if index in iteration.merged:
+    @staticmethod
+    def _arrive_dead(iteration, consumer):
+        """Whatever has a dead input is dead; a merge only if all are. An exit that is dead does nothing."""
+        pending = iteration.pending
+        if consumer.op == "Exit" or not pending[consumer.index]:
             return False
-        if tensor is DEAD:
-            pending = iteration.pending.pop(index, consumer.input_count) - 1
-            iteration.pending[index] = pending
-            if pending:
-                return False
-            iteration.dead[index] = 1
-        else:
-            iteration.inputs[index] = {slot: tensor}
-            self.memory.hold(tensor)
-        iteration.merged.add(index)
-        return True
+        pending[consumer.index] -= 1
+        if not consumer.merges or not pending[consumer.index]:
+            iteration.dead.add(consumer.index)
+        return not pending[consumer.index]
+
+
+MOVES = {
+    "Enter": Executor._enter,
+    "Exit": Executor._exit,
+    "NextIteration": Executor._next_iteration,
+    "LoopCond": Executor._condition,
+    "IteratorGetNext": Executor._delay,
+}
+"""Nodes whose outputs go elsewhere than to their consumers in the same iteration, or later."""

@@ -145,17 +145,17 @@ def _map_pairs(function, found):
     return tuple(_map_pairs(function, child) for child in found)
 
 
-def specs(model, found, batch_size, chosen_loss):
-    """The batch that `fit` would feed: inputs, and targets that suit the loss."""
+def batch(model, found, batch_size, chosen_loss):
+    """The specs of the batch that `fit` would feed, inputs and targets that suit the loss, and the model's outputs."""
     features = _map_pairs(lambda shape, dtype: tf.TensorSpec((batch_size, *shape), dtype), found)
-    if chosen_loss is None:
-        return (features,)
     symbols = keras.tree.map_structure(lambda spec: keras.KerasTensor(spec.shape, spec.dtype.name), features)
     outputs = model.compute_output_spec(symbols)
-    names = keras.tree.flatten(outputs)
-    losses = _losses(chosen_loss, outputs, len(names))
-    targets = [_target(tensor, one) for tensor, one in zip(names, losses, strict=False)]
-    return features, keras.tree.pack_sequence_as(outputs, targets)
+    if chosen_loss is None:
+        return (features,), outputs
+    flat = keras.tree.flatten(outputs)
+    losses = _losses(chosen_loss, outputs, len(flat))
+    targets = [_target(tensor, one) for tensor, one in zip(flat, losses, strict=False)]
+    return (features, keras.tree.pack_sequence_as(outputs, targets)), outputs
 
 
 def _losses(chosen, outputs, count):

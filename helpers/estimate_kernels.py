@@ -18,9 +18,7 @@ CHEAP = frozenset(
 )
 """Kernels that the executor runs at once; all others count as expensive for the first steps."""
 
-PASSING = frozenset(
-    "Identity Enter Exit NextIteration StopGradient PreventGradient LoopCond _Arg _Retval".split()
-)
+PASSING = frozenset("Identity Enter Exit NextIteration StopGradient PreventGradient _Arg _Retval".split())
 RESHAPING = frozenset("Reshape Squeeze ExpandDims EnsureShape Bitcast".split())
 
 IN_PLACE = {
@@ -50,18 +48,31 @@ IN_PLACE = {
 """Kernels that write into an input of the same size which nobody else needs, and the inputs they try."""
 
 
-def compute(node, inputs, executor):
-    """Run one node: allocate, share and free as its kernel does, and return its output tensors."""
-    special = SPECIAL.get(node.op)
-    if special is not None:
+def kernel(op):
+    """What an operation does with memory: a function of the node, its inputs and the executor that returns its outputs."""
+    if op in PASSING:
+        return _pass_on
+    if op in RESHAPING:
+        return _reshape
+    special = SPECIAL.get(op)
+    if special is None:
+        return _plain
+    if op not in UNDECIDED:
+        return special
+
+    def special_or_plain(node, inputs, executor):
         outputs = special(node, inputs, executor)
-        if outputs is not None:
-            return outputs
-    if node.op in PASSING:
-        return [inputs[0] if inputs else _handle(node)]
-    if node.op in RESHAPING:
-        return [_like(node, 0, inputs, buffer=inputs[0].buffer)]
-    return _plain(node, inputs, executor)
+        return _plain(node, inputs, executor) if outputs is None else outputs
+
+    return special_or_plain
+
+
+def _pass_on(node, inputs, executor):
+    return [inputs[0] if inputs else _handle(node)]
+
+
+def _reshape(node, inputs, executor):
+    return [_like(node, 0, inputs, buffer=inputs[0].buffer)]
 
 
 def _plain(node, inputs, executor):
@@ -148,7 +159,7 @@ def _assign(node, inputs, executor):
     """The variable takes over the buffer of its new value."""
     old, new = executor.variables[inputs[0].value].buffer, inputs[1].buffer
     if old is not None and new is not None and not isinstance(new.chunk.owner[0], str):
-        new.chunk.owner = old.chunk.owner
+        executor.memory.allocator.own(new.chunk, old.chunk.owner)
     _replace(executor, inputs[0].value, new)
     return []
 
@@ -178,15 +189,13 @@ def _switch(node, inputs, executor):
 
 def _merge(node, inputs, executor):
     live = next(tensor for tensor in inputs if not tensor.dead)
-    index = Tensor((), node.outputs[1][1])
-    index.buffer = executor.memory.new(4, (node, "output"))
+    index = Tensor((), node.outputs[1][1], executor.memory.new(4, (node, "output")))
     return [live, index]
 
 
 def _loop_condition(node, inputs, executor):
-    if inputs[0].value is None:
-        return [Tensor((), inputs[0].dtype, None, False)]
-    return None
+    """A loop whose length only the data knows is not run."""
+    return [Tensor((), inputs[0].dtype, None, False)] if inputs[0].value is None else inputs
 
 
 def _next_batch(node, inputs, executor):
@@ -291,3 +300,5 @@ SPECIAL = {
     "ZerosLike": _zeros,
     **lists.KERNELS,
 }
+UNDECIDED = frozenset("Cast Tile BroadcastTo Pad Sum Mean Transpose Split Slice Unpack ZerosLike".split())
+"""Kernels of `SPECIAL` that return None where there is nothing special about a node."""

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import zip_longest
 
 from helpers.estimate_memory import Buffer, Tensor
 
@@ -34,28 +35,34 @@ def _own(node, tensor, executor):
 
 
 def _push(node, inputs, executor):
+    """One element, or one for each iteration that the replayed one stands for."""
     result = _own(node, inputs[0], executor)
-    executor.memory.hold(inputs[1])
-    result.buffer.elements.append(inputs[1])
+    for element in executor.memory.of_each(inputs[1]):
+        executor.memory.hold(element)
+        result.buffer.elements.append(element)
     return [result]
 
 
 def _pop(node, inputs, executor):
     result = _own(node, inputs[0], executor)
-    if not result.buffer.elements or result.buffer.elements[-1] is None:
+    elements = result.buffer.elements
+    for _ in range(min(executor.memory.weight, len(elements)) - 1):
+        executor.memory.release(elements.pop())
+    if not elements or elements[-1] is None:
         return [result, _new(node, 1, (), executor)]
-    return [result, executor.memory.hand_over(result.buffer.elements.pop())]
+    return [result, executor.memory.hand_over(elements.pop())]
 
 
 def _set(node, inputs, executor):
     result = _own(node, inputs[0], executor)
     elements = result.buffer.elements
-    index = int(inputs[1].value) if inputs[1].value is not None else len(elements)
-    elements.extend([None] * (index + 1 - len(elements)))
-    executor.memory.hold(inputs[2])
-    if elements[index] is not None:
-        executor.memory.release(elements[index])
-    elements[index] = inputs[2]
+    first = int(inputs[1].value) if inputs[1].value is not None else len(elements)
+    elements.extend([None] * (first + 1 - len(elements)))
+    for index, element in enumerate(executor.memory.of_each(inputs[2], len(elements) - first), first):
+        executor.memory.hold(element)
+        if elements[index] is not None:
+            executor.memory.release(elements[index])
+        elements[index] = element
     return [result]
 
 
@@ -63,9 +70,19 @@ def _get(node, inputs, executor):
     elements = inputs[0].buffer.elements
     index = int(inputs[1].value) if inputs[1].value is not None else 0
     if index < len(elements) and elements[index] is not None:
+        _note_neighbours(elements, index, executor.memory.weight)
         return [elements[index]]
     shape = next((element.shape for element in elements if element is not None), ())
     return [_new(node, 0, shape, executor)]
+
+
+def _note_neighbours(elements, index, weight):
+    """Where one iteration stands for several, the others take the elements beside the one that it takes."""
+    buffer = elements[index].buffer
+    if weight > 1 and buffer is not None:
+        beside = [element for element in elements[index + 1 : index + weight] if element is not None]
+        buffer.in_loop = True
+        buffer.twins = [element.buffer for element in beside if element.buffer is not None]
 
 
 def _new(node, port, shape, executor):
@@ -105,11 +122,9 @@ def zeros(node, inputs, executor):
 
 def add(node, inputs, executor):
     """The sum of lists: an element that was never set adds nothing and costs nothing."""
-    longest = max(len(tensor.buffer.elements) for tensor in inputs)
     sums = []
-    for index in range(longest):
-        present = [tensor.buffer.elements[index] for tensor in inputs if index < len(tensor.buffer.elements)]
-        present = [element for element in present if element is not None]
+    for elements in zip_longest(*(tensor.buffer.elements for tensor in inputs)):
+        present = [element for element in elements if element is not None]
         if len(present) == 1:
             executor.memory.hold(present[0])
             sums.append(present[0])

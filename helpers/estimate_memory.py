@@ -1,20 +1,24 @@
 """Tensors and the buffers that they share, counted as TensorFlow counts its references."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 class Buffer:
     """Memory that tensors share; it goes back to the allocator when the last of them is gone."""
 
-    __slots__ = ("chunk", "references", "size", "elements")
+    __slots__ = ("chunk", "references", "size", "elements", "in_loop", "twins")
 
-    def __init__(self, chunk, size, elements=None):
+    def __init__(self, chunk, size, elements=None, in_loop=False):
         self.chunk = chunk
         self.size = size
         self.references = 0
         self.elements = elements
         """The tensors of a tensor list; None for a plain tensor."""
+        self.in_loop = in_loop
+        """Whether each iteration of a loop has one like it."""
+        self.twins = ()
+        """Those of the other iterations, where one iteration is replayed for several."""
 
 
 @dataclass(slots=True)
@@ -36,12 +40,28 @@ class Memory:
 
     def __init__(self, allocator):
         self.allocator = allocator
+        self.weight = 0
+        """How many iterations of a loop the one stands for that is being replayed; 0 outside of loops."""
 
     def new(self, size, owner):
         """A buffer for that many bytes; an empty tensor has none."""
         if not size:
             return None
-        return Buffer(self.allocator.allocate(size, owner), size)
+        return Buffer(self.allocator.allocate(size, owner), size, None, self.weight > 0)
+
+    def of_each(self, tensor, most=None):
+        """A tensor of the iteration that is being replayed, and what the others have in its place that it stands for.
+
+        What was made in the loop each of them has for itself; what comes from outside they share.
+        """
+        others = max(0, (self.weight if most is None else min(self.weight, most)) - 1)
+        buffer = tensor.buffer
+        if not others or buffer is None or buffer.chunk is None or not buffer.in_loop:
+            return [tensor] * (1 + others)
+        twins = buffer.twins = [twin for twin in buffer.twins if twin.references]
+        for _ in range(others - len(twins)):
+            twins.append(Buffer(self.allocator.allocate_like(buffer.chunk), buffer.size, None, True))
+        return [tensor, *(replace(tensor, buffer=twin) for twin in twins[:others])]
 
     def hold(self, tensor):
         """One more place refers to the tensor."""
@@ -50,9 +70,11 @@ class Memory:
 
     def release(self, tensor):
         """One place less; the last one frees the buffer."""
-        if tensor.buffer is not None:
-            tensor.buffer.references -= 1
-            self.collect(tensor)
+        buffer = tensor.buffer
+        if buffer is not None:
+            buffer.references -= 1
+            if not buffer.references:
+                self.free(buffer)
 
     def hand_over(self, tensor):
         """Give up a reference to somebody who will hold the tensor next."""
@@ -60,11 +82,8 @@ class Memory:
             tensor.buffer.references -= 1
         return tensor
 
-    def collect(self, tensor):
-        """Free the buffer if nothing refers to it."""
-        buffer = tensor.buffer
-        if buffer is None or buffer.references > 0:
-            return
+    def free(self, buffer):
+        """Give the memory back, and let go of the elements if it is a list's."""
         if buffer.chunk is not None:
             self.allocator.free(buffer.chunk)
             buffer.chunk = None

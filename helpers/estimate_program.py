@@ -1,6 +1,6 @@
 """An optimized graph as a program: nodes with shapes for one batch size, their consumers, their loops."""
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
 
 import numpy
@@ -9,7 +9,7 @@ from tensorflow.core.framework import graph_pb2
 from tensorflow.core.protobuf import meta_graph_pb2
 from tensorflow.python.grappler import item as grappler_item
 
-from helpers.estimate_kernels import CHEAP
+from helpers.estimate_kernels import CHEAP, kernel
 
 
 @dataclass(slots=True)
@@ -22,11 +22,18 @@ class Node:
     attributes: object
     outputs: list
     """(shape, dtype, value) per output; a shape that is not known is None, a value mostly too."""
-    input_count: int = 0
-    pending: int = 0
+    kernel: object = None
+    """What it does with memory: a function of the node, its inputs and the executor."""
     cheap: bool = False
+    merges: bool = False
+    """Whether it runs when the first of its inputs is there."""
+    first: int = 0
+    last: int = 0
+    """Its inputs stand in the slots from `first` to before `last`."""
+    producers: list = field(default_factory=list)
+    """(node, output) per input."""
     consumers: list = field(default_factory=list)
-    """(output, node, input) in the order in which TensorFlow creates the edges."""
+    """(output, node, slot) in the order in which TensorFlow creates the edges."""
     control_consumers: list = field(default_factory=list)
     frame: str = None
     constant: bool = False
@@ -44,13 +51,15 @@ class Program:
         graph_def = _with_batch(step, batch_size)
         properties = _infer_shapes(graph_def)
         self.nodes = [_node(index, node, properties) for index, node in enumerate(graph_def.node)]
-        _connect(self.nodes, graph_def)
-        self.roots = [node for node in self.nodes if not node.pending and node.op != "Merge"]
-        self.entries = defaultdict(int)
-        for node in self.nodes:
-            if node.op == "Enter":
-                self.entries[node.frame] += 1
-        self.exits = _exits(self.nodes)
+        self.pending, self.slots = _connect(self.nodes, graph_def)
+        """How many inputs, data and control, each node waits for, and how many slots the data takes."""
+        self.roots = [node for node in self.nodes if not self.pending[node.index]]
+        self.entries = Counter(node.frame for node in self.nodes if node.op == "Enter")
+        """Frame of a loop -> how many entries it has; frames are the names that TensorFlow gives to loops."""
+        self.exits, self.nested = _exits(self.nodes)
+        """Frame -> its exits; frames that have another loop in them, or are in one."""
+        self.carried, self.conditions = _loop_variables(self.nodes)
+        """Frame -> (entry, merge, next iteration) of each variable that changes; frame -> its condition."""
         if self.entries:
             _let_loops_run_ahead(self.nodes)
 
@@ -87,7 +96,9 @@ def _node(index, definition, properties):
         shape = tuple(side.size for side in output.shape.dim) if known else None
         dtype = tf.as_dtype(output.dtype)
         node.outputs.append((shape, dtype, _value(output)))
+    node.kernel = kernel(definition.op)
     node.cheap = definition.op in CHEAP
+    node.merges = definition.op == "Merge"
     if definition.op == "Enter":
         node.frame = definition.attr["frame_name"].s.decode()
         node.constant = definition.attr["is_constant"].b
@@ -102,16 +113,48 @@ def _value(output):
 
 
 def _connect(nodes, graph_def):
+    """Note who gives what to whom. A merge does not wait for what only controls it."""
     by_name = {node.name: node for node in nodes}
+    pending, slots = [], 0
     for node, definition in zip(nodes, graph_def.node, strict=True):
+        node.first = slots
+        controls = 0
         for text in definition.input:
-            if text.startswith("^"):
-                by_name[text[1:]].control_consumers.append(node)
-            else:
+            if not text.startswith("^"):
                 name, _, port = text.partition(":")
-                by_name[name].consumers.append((int(port or 0), node, node.input_count))
-                node.input_count += 1
-            node.pending += 1
+                node.producers.append((by_name[name], int(port or 0)))
+                by_name[name].consumers.append((int(port or 0), node, slots))
+                slots += 1
+            elif not node.merges:
+                by_name[text[1:]].control_consumers.append(node)
+                controls += 1
+        node.last = slots
+        pending.append(node.last - node.first + controls)
+    return pending, slots
+
+
+def _loop_variables(nodes):
+    """The variables of each loop, and its condition.
+
+    The merge at the begin of an iteration only hands on what comes in, from the entry or from the iteration before:
+    these two deliver to its consumers themselves.
+    """
+    carried, conditions = defaultdict(list), {}
+    for merge in nodes:
+        if not merge.merges:
+            continue
+        sources = {producer.op: producer for producer, _ in merge.producers}
+        if "NextIteration" not in sources:
+            continue
+        enter, following = sources["Enter"], sources["NextIteration"]
+        carried[enter.frame].append((enter, merge, following))
+        for source in (enter, following):
+            source.consumers = [edge for edge in source.consumers if edge[1] is not merge] + merge.consumers
+            source.control_consumers += merge.control_consumers
+        for _, consumer, _ in merge.consumers:
+            if consumer.op == "Switch":
+                conditions[enter.frame] = consumer.producers[1][0]
+    return carried, conditions
 
 
 def _let_loops_run_ahead(nodes):
@@ -138,8 +181,8 @@ def _let_loops_run_ahead(nodes):
 
 
 def _exits(nodes):
-    """The exits of each loop, found by following its entries."""
-    exits = defaultdict(list)
+    """The exits of each loop, found by following its entries, and the loops that are nested."""
+    exits, nested = defaultdict(list), set()
     for frame in {node.frame for node in nodes if node.op == "Enter"}:
         seen = set()
         todo = [node for node in nodes if node.op == "Enter" and node.frame == frame]
@@ -156,7 +199,10 @@ def _exits(nodes):
                     exits[frame].append(node)
                     continue
             for _, consumer, _ in node.consumers:
-                inside = level + (consumer.op == "Enter" and consumer.frame != frame)
+                inside = level
+                if consumer.op == "Enter" and consumer.frame != frame:
+                    nested |= {frame, consumer.frame}
+                    inside += 1
                 depth.setdefault(consumer.index, inside)
                 todo.append(consumer)
-    return exits
+    return exits, nested

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import keras
 import tensorflow as tf
+from keras.src.backend import compute_output_spec
 from tensorflow.python.ops.resource_variable_ops import UninitializedVariable
 
 from helpers.estimate_graph import argument_names, optimize
@@ -24,11 +25,14 @@ class Step:
     """Name scope of operations -> name of the layer that made them."""
 
 
-def trace(model, specs, optimizer, loss, precision):
-    """Trace `model.train_step` on a batch of unknown size, and optimize the graph as TensorFlow would."""
+def trace(model, batch, outputs, optimizer, loss, precision):
+    """Trace `model.train_step` on a batch, and optimize the graph as TensorFlow would.
+
+    `batch` has the specs of what `fit` would feed, `outputs` the symbols of what the model returns for it.
+    """
     with _prepared(model, optimizer, loss, precision):
-        _create_variables(model, specs)
-        function, scopes = _trace_step(model, specs)
+        _create_variables(model, batch, outputs)
+        function, scopes = _trace_step(model, batch)
         variables = _describe_variables(model, function)
     return Step(optimize(function, variables), variables, scopes)
 
@@ -76,21 +80,29 @@ def _variable_without_memory(next_creator, **arguments):
     )
 
 
-def _create_variables(model, specs):
-    batch = keras.tree.map_structure(
-        lambda spec: keras.KerasTensor(spec.shape, keras.backend.standardize_dtype(spec.dtype)), specs
+def _create_variables(model, batch, outputs):
+    """Let the metrics, the loss and the optimizer make their variables, as `fit` does before its first step."""
+    symbols = keras.tree.map_structure(
+        lambda spec: keras.KerasTensor(spec.shape, keras.backend.standardize_dtype(spec.dtype)), batch
     )
-    model._symbolic_build(data_batch=batch)
+    features, targets, weights = keras.utils.unpack_x_y_sample_weight(symbols)
+    for part, call in (
+        (model._compile_metrics, model.compute_metrics),
+        (model._compile_loss, model._compute_loss),
+    ):
+        if part is not None and not part.built:
+            compute_output_spec(call, features, targets, outputs, sample_weight=weights)
+    model.optimizer.build(model.trainable_variables)
 
 
-def _trace_step(model, specs):
+def _trace_step(model, batch):
     @tf.function(autograph=False, jit_compile=False)
     def step(iterator):
         return model.train_step(iterator.get_next())
 
     scopes = {}
     with _layers_recorded(scopes):
-        function = step.get_concrete_function(tf.data.IteratorSpec(specs))
+        function = step.get_concrete_function(tf.data.IteratorSpec(batch))
     return function, scopes
 
 
