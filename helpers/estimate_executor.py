@@ -59,11 +59,9 @@ class Executor:
         inline = deque()
         while True:
             expensive = []
-            for node, iteration in ready:
-                if node.cheap or node.index in iteration.dead:
-                    inline.append((node, iteration))
-                else:
-                    expensive.append((node, iteration))
+            for task in ready:
+                node, iteration = task
+                (inline if node.cheap or node.index in iteration.dead else expensive).append(task)
             if expensive:
                 if not inline:
                     inline.append(expensive.pop())
@@ -91,8 +89,10 @@ class Executor:
         for tensor in outputs:
             if tensor.buffer is not None and not tensor.buffer.references:
                 self.memory.free(tensor.buffer)
-        if iteration.loop is not None or move is not None:
+        if move is not None or not ready:
             self._count(ready, iteration)
+        elif iteration.loop is not None:
+            _add_under_way(iteration, len(ready) - 1)
         return ready
 
     def _release(self, tensors):
@@ -169,7 +169,8 @@ class Executor:
 
     def _count(self, ready, iteration):
         """Keep account of what is under way in each loop; go on with those that wait, end those that are done."""
-        self._add_under_way(ready)
+        for _, where in ready:
+            _add_under_way(where, 1)
         idle = []
         while iteration.loop is not None:
             iteration.under_way -= 1
@@ -193,15 +194,9 @@ class Executor:
         for node, outputs in waiting:
             self._activate(node, loop.iterations[-1], outputs, False, resumed)
             self._release(outputs)
-        self._add_under_way(resumed)
+        for _, iteration in resumed:
+            _add_under_way(iteration, 1)
         ready.extend(resumed)
-
-    @staticmethod
-    def _add_under_way(ready):
-        for _, iteration in ready:
-            while iteration.loop is not None:
-                iteration.under_way += 1
-                iteration = iteration.loop.outside
 
     def _activate(self, node, iteration, outputs, dead, ready):
         """Deliver the outputs to those who wait for them, and note who has all that it needs."""
@@ -239,6 +234,12 @@ class Executor:
         if not consumer.merges or not pending[consumer.index]:
             iteration.dead.add(consumer.index)
         return not pending[consumer.index]
+
+
+def _add_under_way(iteration, count):
+    while iteration.loop is not None:
+        iteration.under_way += count
+        iteration = iteration.loop.outside
 
 
 MOVES = {

@@ -8,7 +8,7 @@ from helpers import estimate_lists as lists
 from helpers.estimate_memory import DEAD, Tensor, size_of
 from helpers.estimate_scratch import SCRATCH
 from helpers.estimate_shapes import shape_from
-from helpers.estimate_values import known_value
+from helpers.estimate_values import STEERING, known_value
 
 CHEAP = frozenset(
     """
@@ -49,7 +49,7 @@ IN_PLACE = {
 
 
 def kernel(op):
-    """What an operation does with memory: a function of the node, its inputs and the executor that returns its outputs."""
+    """What an operation does with memory: a function of a node, its inputs and the executor, which returns outputs."""
     if op in PASSING:
         return _pass_on
     if op in RESHAPING:
@@ -119,7 +119,7 @@ def _forward(inputs, candidates, tensor, outputs):
 def _like(node, port, inputs, buffer=None):
     """An output tensor with its shape: the one inferred for the graph, else worked out from the inputs."""
     shape, dtype, value = node.outputs[port]
-    if value is None:
+    if value is None and node.op in STEERING:
         value = known_value(node, inputs)
     if shape is None:
         shape = numpy.shape(value) if value is not None else shape_from(node, inputs)

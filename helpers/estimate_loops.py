@@ -7,9 +7,9 @@ import numpy
 from helpers.estimate_memory import Tensor
 from helpers.estimate_values import known_value
 
-BETWEEN = 8
-"""Steps in which the middle of a long loop is replayed, each for many iterations. Such a step keeps for the backward pass
-what they all would keep."""
+STEPS = 8
+"""A long loop is replayed in so many steps beside what is replayed one by one. Such a step stands for many iterations,
+and keeps for the backward pass what they all would keep."""
 LONGEST = 2**30
 
 
@@ -20,9 +20,10 @@ class Loop:
         self.program = program
         self.frame = enter.frame
         self.parallel = enter.parallel
-        self.ends = enter.parallel + 2
-        """Iterations at the begin and at the end that are replayed one by one: more than are under way at a time, which
-        is what makes the peak at the turn from the forward to the backward pass."""
+        self.one_by_one = enter.parallel + 2
+        """Iterations next to the turn from the forward to the backward pass that are not put together: more than are
+        under way at a time, because what is under way there makes the peak. The one at the other end, which gets what
+        comes from outside, stands for itself too."""
         self.outside = outside
         self.awaited = program.entries[enter.frame]
         self.iterations = []
@@ -53,7 +54,7 @@ class Loop:
             return
         counters = _counters(self.program.carried[self.frame], self.entered)
         length = _length(self.program.conditions[self.frame], counters, self.entered)
-        if length is not None and length > 2 * self.ends + BETWEEN:
+        if length is not None and length > self.one_by_one + STEPS + 1:
             self.length = length
             self.counters = {
                 following.index: counters[merge.index]
@@ -67,11 +68,17 @@ class Loop:
 
     def _position(self, number):
         """The iteration that a replayed one begins with."""
-        if number <= self.ends:
+        if self.frame in self.program.backward:
+            return self._distance(number)
+        return self.length - self._distance(self.one_by_one + STEPS + 1 - number)
+
+    def _distance(self, number):
+        """How many iterations so many replayed ones stand for, counted from the turn."""
+        if number <= self.one_by_one:
             return number
-        if number >= self.ends + BETWEEN:
-            return self.length - (2 * self.ends + BETWEEN - number)
-        return self.ends + (number - self.ends) * (self.length - 2 * self.ends) // BETWEEN
+        if number > self.one_by_one + STEPS:
+            return self.length
+        return self.one_by_one + (number - self.one_by_one) * (self.length - self.one_by_one - 1) // STEPS
 
     def counted(self, node, outputs, number):
         """What a loop variable has at the begin of a replayed iteration: a counter goes ahead by several steps."""

@@ -56,8 +56,8 @@ class Program:
         self.roots = [node for node in self.nodes if not self.pending[node.index]]
         self.entries = Counter(node.frame for node in self.nodes if node.op == "Enter")
         """Frame of a loop -> how many entries it has; frames are the names that TensorFlow gives to loops."""
-        self.exits, self.nested = _exits(self.nodes)
-        """Frame -> its exits; frames that have another loop in them, or are in one."""
+        self.exits, self.nested, self.backward = _exits(self.nodes)
+        """Frame -> its exits; frames that have another loop in them, or are in one; frames that take from lists."""
         self.carried, self.conditions = _loop_variables(self.nodes)
         """Frame -> (entry, merge, next iteration) of each variable that changes; frame -> its condition."""
         if self.entries:
@@ -181,8 +181,8 @@ def _let_loops_run_ahead(nodes):
 
 
 def _exits(nodes):
-    """The exits of each loop, found by following its entries, and the loops that are nested."""
-    exits, nested = defaultdict(list), set()
+    """The exits of each loop, found by following its entries, which loops are nested, and which of a backward pass."""
+    exits, nested, backward = defaultdict(list), set(), set()
     for frame in {node.frame for node in nodes if node.op == "Enter"}:
         seen = set()
         todo = [node for node in nodes if node.op == "Enter" and node.frame == frame]
@@ -193,6 +193,8 @@ def _exits(nodes):
                 continue
             seen.add(node.index)
             level = depth[node.index]
+            if node.op == "TensorListPopBack":
+                backward.add(frame)
             if node.op == "Exit":
                 level -= 1
                 if level == 0:
@@ -205,4 +207,4 @@ def _exits(nodes):
                     inside += 1
                 depth.setdefault(consumer.index, inside)
                 todo.append(consumer)
-    return exits, nested
+    return exits, nested, backward

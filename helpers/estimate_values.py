@@ -21,6 +21,8 @@ ARITHMETIC = {
     "LogicalOr": numpy.logical_or,
     "LogicalNot": numpy.logical_not,
 }
+STEERING = frozenset(("Shape", "Size", "Cast", "Identity", "Reshape", "Pack", "StridedSlice", *ARITHMETIC))
+"""Operations whose values are worked out."""
 
 
 def known_value(node, inputs):
