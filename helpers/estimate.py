@@ -122,6 +122,7 @@ def estimate(
     from helpers import estimate_inputs as inputs
 
     inputs.check(model, batch_size, accumulation, samples)
+    inputs.policy(precision)
     chosen = inputs.optimizer(model, optimizer, accumulation, precision)
     chosen_loss = inputs.loss(model, loss)
     shapes = inputs.shapes(model, input_shape)
@@ -144,23 +145,34 @@ def estimate(
 
 
 def _replay(model, shapes, batch_size, optimizer, loss, precision, samples):
-    from helpers import estimate_inputs as inputs
     from helpers.estimate_replay import replay
-    from helpers.estimate_trace import trace
 
     with _progress("estimate", unit="pass") as bar:
-        try:
-            batch, outputs = inputs.batch(model, shapes, batch_size, loss)
-            step = trace(model, batch, outputs, inputs.fresh(optimizer), loss, precision)
-        except Exception as error:
-            reason = " ".join(str(error).strip().splitlines()[-1:])
-            raise ValueError(
-                f"the training step of {model.name!r} cannot be traced ({type(error).__name__}: {reason}). "
-                "Check that model.fit runs on one small batch with run_eagerly=False; "
-                "pass loss= and input_shape= if the model does not know them"
-            ) from error
+        step = _trace(model, shapes, batch_size, optimizer, loss, precision)
         bar.update()
         return replay(step, batch_size, samples, progress=bar.update)
+
+
+def _trace(model, shapes, batch_size, optimizer, loss, precision):
+    from helpers import estimate_inputs as inputs
+    from helpers.estimate_trace import trace
+
+    problem = None
+    try:
+        batches, outputs = inputs.batches(model, shapes, batch_size, loss)
+        for batch in batches:
+            try:
+                return trace(model, batch, outputs, inputs.fresh(optimizer), loss, precision)
+            except Exception as error:
+                problem = problem or error
+        raise problem
+    except Exception as error:
+        reason = " ".join(str(error).strip().splitlines()[-1:])
+        raise ValueError(
+            f"the training step of {model.name!r} cannot be traced ({type(error).__name__}: {reason}). "
+            "Check that model.fit runs on one small batch with run_eagerly=False; "
+            "pass loss= and input_shape= if the model does not know them"
+        ) from error
 
 
 def _progress(name, unit="it"):

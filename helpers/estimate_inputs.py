@@ -22,6 +22,16 @@ def check(model, batch_size, accumulation, samples):
         )
 
 
+def policy(name):
+    """The dtype policy of that name, None for None."""
+    try:
+        return None if name is None else keras.dtype_policies.get(name)
+    except (ValueError, TypeError):
+        raise ValueError(
+            f'there is no precision {name!r}; write "float32", "mixed_float16" or "mixed_bfloat16"'
+        ) from None
+
+
 def _unbuilt(layer):
     """A layer that still has to make weights: it was not built, and it has a way of its own to do so."""
     return not layer.built and type(layer).build is not keras.layers.Layer.build
@@ -96,9 +106,10 @@ def shapes(model, given):
         found = _shapes_when_built(model)
     for shape, _ in _pairs(found):
         if None in shape:
+            example = tuple(128 if side is None else side for side in shape)
             raise ValueError(
                 f"model {model.name!r} takes inputs of any size {shape}; say which one with "
-                "input_shape=, for example input_shape=(128,)"
+                f"input_shape=, for example input_shape={example}"
             )
     return found
 
@@ -145,17 +156,28 @@ def _map_pairs(function, found):
     return tuple(_map_pairs(function, child) for child in found)
 
 
-def batch(model, found, batch_size, chosen_loss):
-    """The specs of the batch that `fit` would feed, inputs and targets that suit the loss, and the model's outputs."""
+def batches(model, found, batch_size, chosen_loss):
+    """The specs of what `fit` may feed, the likeliest first, and the model's outputs.
+
+    That is inputs, with targets that suit the loss. A `train_step` of the model's own may want to be fed otherwise.
+    """
     features = _map_pairs(lambda shape, dtype: tf.TensorSpec((batch_size, *shape), dtype), found)
     symbols = keras.tree.map_structure(lambda spec: keras.KerasTensor(spec.shape, spec.dtype.name), features)
     outputs = model.compute_output_spec(symbols)
-    if chosen_loss is None:
-        return (features,), outputs
     flat = keras.tree.flatten(outputs)
     losses = _losses(chosen_loss, outputs, len(flat))
     targets = [_target(tensor, one) for tensor, one in zip(flat, losses, strict=False)]
-    return (features, keras.tree.pack_sequence_as(outputs, targets)), outputs
+    pair = features, _without_lists(keras.tree.pack_sequence_as(outputs, targets))
+    if type(model).train_step is not keras.Model.train_step:
+        return [pair, (features,), features], outputs
+    return [(features,) if chosen_loss is None else pair], outputs
+
+
+def _without_lists(structure):
+    """A data set has tuples where a model has lists."""
+    if isinstance(structure, dict):
+        return {name: _without_lists(one) for name, one in structure.items()}
+    return tuple(map(_without_lists, structure)) if isinstance(structure, (list, tuple)) else structure
 
 
 def _losses(chosen, outputs, count):

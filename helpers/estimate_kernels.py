@@ -120,9 +120,9 @@ def _like(node, port, inputs, buffer=None):
     """An output tensor with its shape: the one inferred for the graph, else worked out from the inputs."""
     shape, dtype, value = node.outputs[port]
     if value is None and node.op in STEERING:
-        value = known_value(node, inputs)
+        value = known_value(node, port, inputs)
     if shape is None:
-        shape = numpy.shape(value) if value is not None else shape_from(node, inputs)
+        shape = numpy.shape(value) if value is not None else shape_from(node, port, inputs)
     return Tensor(shape, dtype, buffer, value)
 
 

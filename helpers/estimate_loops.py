@@ -145,5 +145,5 @@ def _value(node, port, state, entered, known):
         elif port < node.output_count and node.outputs[port][2] is not None:
             known[node.index] = node.outputs[port][2]
         else:
-            known[node.index] = known_value(node, [Tensor(value=value) for value in values])
+            known[node.index] = known_value(node, port, [Tensor(value=value) for value in values])
     return known[node.index]

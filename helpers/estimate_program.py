@@ -12,7 +12,7 @@ from tensorflow.python.grappler import item as grappler_item
 from helpers.estimate_kernels import CHEAP, kernel
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Node:
     """One operation of the graph."""
 
@@ -22,6 +22,8 @@ class Node:
     attributes: object
     outputs: list
     """(shape, dtype, value) per output; a shape that is not known is None, a value mostly too."""
+    inferred: dict = field(default_factory=dict)
+    """Shapes of its outputs that were worked out for shapes of its inputs, in loops."""
     kernel: object = None
     """What it does with memory: a function of the node, its inputs and the executor."""
     cheap: bool = False
@@ -35,6 +37,8 @@ class Node:
     consumers: list = field(default_factory=list)
     """(output, node, slot) in the order in which TensorFlow creates the edges."""
     control_consumers: list = field(default_factory=list)
+    body: object = None
+    """The function that it calls, if it calls one."""
     frame: str = None
     constant: bool = False
     parallel: int = 1
@@ -51,6 +55,7 @@ class Program:
         graph_def = _with_batch(step, batch_size)
         properties = _infer_shapes(graph_def)
         self.nodes = [_node(index, node, properties) for index, node in enumerate(graph_def.node)]
+        _find_bodies(self.nodes, graph_def.library)
         self.pending, self.slots = _connect(self.nodes, graph_def)
         """How many inputs, data and control, each node waits for, and how many slots the data takes."""
         self.roots = [node for node in self.nodes if not self.pending[node.index]]
@@ -104,6 +109,14 @@ def _node(index, definition, properties):
         node.constant = definition.attr["is_constant"].b
         node.parallel = definition.attr["parallel_iterations"].i or 10
     return node
+
+
+def _find_bodies(nodes, library):
+    """Functions that are still called are those that XLA compiles as a whole."""
+    functions = {function.signature.name: function for function in library.function}
+    for node in nodes:
+        if node.op in ("PartitionedCall", "StatefulPartitionedCall"):
+            node.body = functions.get(node.attributes["f"].func.name)
 
 
 def _value(output):

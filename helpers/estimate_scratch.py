@@ -68,7 +68,29 @@ def _row_scratch(node, inputs):
     return [inputs[0].shape[0] * inputs[0].dtype.size]
 
 
+def _compiled_scratch(node, inputs):
+    """XLA computes the gradients of a convolution in groups with a filter that joins all channels, mostly zeros.
+
+    Keras has XLA compile such convolutions, because TensorFlow has no kernel for them on a CPU.
+    """
+    if node.body is None:
+        return []
+    given = dict(zip((one.name for one in node.body.signature.input_arg), inputs, strict=False))
+    operations = {operation.op: operation for operation in node.body.node_def}
+    if "Conv2DBackpropInput" not in operations or "Conv2DBackpropFilter" not in operations:
+        return []
+    filters = given.get(operations["Conv2DBackpropInput"].input[1])
+    images = given.get(operations["Conv2DBackpropFilter"].input[0])
+    if filters is None or images is None:
+        return []
+    groups = images.shape[-1] // filters.shape[2]
+    joined = groups * size_of(filters)
+    return [joined * (2 if filters.shape[2] == 1 else 1), size_of(images)]
+
+
 SCRATCH = {
+    "PartitionedCall": _compiled_scratch,
+    "StatefulPartitionedCall": _compiled_scratch,
     "Conv2DBackpropFilter": _filter_scratch,
     "Conv2DBackpropInput": _input_scratch,
     "MaxPoolGrad": _pooling_scratch,

@@ -3,20 +3,64 @@
 import math
 
 import numpy
+import tensorflow as tf
+
+ELEMENTWISE = frozenset(
+    """
+    Add AddV2 AddN Sub Mul Div RealDiv DivNoNan Maximum Minimum Pow SquaredDifference Select SelectV2 Square Sqrt Neg
+    Exp Log Tanh Sigmoid Relu TanhGrad SigmoidGrad ReluGrad Cast ZerosLike OnesLike Rsqrt Less Greater Equal LogicalAnd
+    """.split()
+)
 
 
-def shape_from(node, inputs):
-    """The shape of an output in a loop, where inference gives up."""
+def shape_from(node, port, inputs):
+    """The shape of an output in a loop, where inference gives up, from those of the inputs."""
     shapes = [tensor.shape for tensor in inputs if tensor.shape is not None]
-    rule = SHAPES.get(node.op)
-    if rule is not None and shapes:
-        shape = rule(node, inputs, shapes)
-        if shape is not None:
-            return shape
-    try:
+    if node.op in ELEMENTWISE and shapes:
         return numpy.broadcast_shapes(*shapes)
-    except ValueError:
-        return max(shapes, key=math.prod)
+    rule = SHAPES.get(node.op)
+    shape = rule(node, inputs, shapes) if rule is not None and shapes else None
+    if shape is None:
+        shape = _ask_tensorflow(node, inputs)[port]
+    return max(shapes, key=math.prod, default=()) if shape is None else shape
+
+
+def _ask_tensorflow(node, inputs):
+    """What TensorFlow makes of the operation when it is told the shapes and the small values that go in."""
+    if any(tensor.dtype is None for tensor in inputs):
+        return [None] * node.output_count
+    about = tuple(
+        (
+            tensor.dtype,
+            tensor.shape,
+            None if tensor.value is None else tuple(numpy.ravel(tensor.value).tolist()),
+        )
+        for tensor in inputs
+    )
+    if about not in node.inferred:
+        node.inferred[about] = _infer(node, about)
+    return node.inferred[about]
+
+
+def _infer(node, about):
+    """The shapes of the outputs; None for one that does not follow from what is known."""
+    with tf.Graph().as_default() as graph:
+        given = [_symbol(*one) for one in about]
+        attributes = {name: value for name, value in node.attributes.items() if not name.startswith("_")}
+        dtypes = [dtype for _, dtype, _ in node.outputs]
+        try:
+            operation = graph.create_op(node.op, given, dtypes, attrs=attributes)
+        except (ValueError, TypeError):
+            return [None] * len(dtypes)
+        return [
+            tuple(output.shape) if output.shape.is_fully_defined() else None for output in operation.outputs
+        ]
+
+
+def _symbol(dtype, shape, value):
+    if value is not None and not any(isinstance(one, str) for one in value):
+        return tf.constant(value, dtype, shape)
+    return tf.compat.v1.placeholder(dtype, shape)
 
 
 def _product_shape(node, inputs, shapes):

@@ -65,9 +65,11 @@ def _prepared(model, optimizer, loss, precision):
 
 
 def _variable_without_memory(next_creator, **arguments):
-    value = arguments["initial_value"]
-    with tf.Graph().as_default():
-        symbol = tf.convert_to_tensor(value() if callable(value) else value, dtype=arguments.get("dtype"))
+    symbol = arguments["initial_value"]
+    if not tf.is_tensor(symbol):
+        with tf.Graph().as_default():
+            value = symbol() if callable(symbol) else symbol
+            symbol = tf.convert_to_tensor(value, dtype=arguments.get("dtype"))
     if symbol.shape.num_elements() * symbol.dtype.size < SMALL:
         return next_creator(**arguments)
     return UninitializedVariable(
@@ -90,7 +92,7 @@ def _create_variables(model, batch, outputs):
         (model._compile_metrics, model.compute_metrics),
         (model._compile_loss, model._compute_loss),
     ):
-        if part is not None and not part.built:
+        if targets is not None and part is not None and not part.built:
             compute_output_spec(call, features, targets, outputs, sample_weight=weights)
     model.optimizer.build(model.trainable_variables)
 

@@ -21,14 +21,17 @@ ARITHMETIC = {
     "LogicalOr": numpy.logical_or,
     "LogicalNot": numpy.logical_not,
 }
-STEERING = frozenset(("Shape", "Size", "Cast", "Identity", "Reshape", "Pack", "StridedSlice", *ARITHMETIC))
+STEERING = frozenset(
+    ("Shape", "ShapeN", "Size", "Cast", "Identity", "Reshape", "Pack", "StridedSlice", *ARITHMETIC)
+)
 """Operations whose values are worked out."""
 
 
-def known_value(node, inputs):
-    """The value of a node's output if it follows from known shapes and values; else None."""
-    if node.op == "Shape":
-        return None if inputs[0].shape is None else numpy.array(inputs[0].shape, dtype=numpy.int64)
+def known_value(node, port, inputs):
+    """The value of one of a node's outputs if it follows from known shapes and values; else None."""
+    if node.op in ("Shape", "ShapeN"):
+        shape = inputs[port].shape
+        return None if shape is None else numpy.array(shape, dtype=numpy.int64)
     if node.op == "Size":
         return None if inputs[0].shape is None else numpy.prod(inputs[0].shape, dtype=numpy.int64)
     if not inputs or any(tensor.value is None or isinstance(tensor.value, str) for tensor in inputs):

@@ -6,10 +6,11 @@ import gc
 import keras
 import numpy
 import pytest
+import tensorflow
 from keras import layers
 
 from benchmarks.estimate import exceptions, measured, predicted
-from helpers import run
+from helpers import estimate_loops, run
 from helpers.estimate import add_arguments, command, estimate
 
 
@@ -135,6 +136,85 @@ def test_a_longer_loop_keeps_more_for_the_backward_pass():
     assert peaks[1] == pytest.approx(2 * peaks[0], rel=0.15)
 
 
+def recurrent(steps, layer=layers.LSTM, **options):
+    return keras.Sequential([keras.Input((steps, 8)), layer(24, **options), layers.Dense(1)])
+
+
+@pytest.mark.parametrize(
+    ("layer", "options", "tolerance"),
+    [
+        (layers.LSTM, {}, 0.001),
+        (layers.LSTM, {"go_backwards": True}, 0.001),
+        (layers.GRU, {"return_sequences": True}, 0.05),
+        (layers.SimpleRNN, {"return_sequences": True}, 0.05),
+    ],
+)
+def test_a_long_loop_in_a_few_steps_has_the_peak_of_all_its_iterations(
+    monkeypatch, layer, options, tolerance
+):
+    quick = estimate(recurrent(300, layer, **options), 16)
+    monkeypatch.setattr(estimate_loops, "STEPS", 10_000)
+    whole = estimate(recurrent(300, layer, **options), 16)
+    assert quick.peak == pytest.approx(whole.peak, rel=tolerance)
+    assert sum(quick.parts.values()) == quick.peak
+
+
+def test_the_steps_of_a_long_loop_stand_for_all_of_it_and_fit_together(monkeypatch):
+    planned = []
+    plan = estimate_loops.Loop.plan
+
+    def plan_and_note(loop):
+        plan(loop)
+        planned.append(loop)
+
+    monkeypatch.setattr(estimate_loops.Loop, "plan", plan_and_note)
+    estimate(recurrent(1000), 4)
+    forward, backward = planned
+    weights = [[loop.weight(number) for number in range(len(loop.iterations) - 1)] for loop in planned]
+    assert (forward.length, backward.length) == (1000, 1000)
+    assert [sum(one) for one in weights] == [1000, 1000]
+    assert weights[0] == weights[1][::-1]
+    assert len(weights[0]) < 50
+
+
+def test_a_short_loop_is_replayed_as_it_is(monkeypatch):
+    short = estimate(recurrent(30), 16).peak
+    monkeypatch.setattr(estimate_loops, "STEPS", 10_000)
+    assert estimate(recurrent(30), 16).peak == short
+
+
+def test_a_loop_of_convolutions_keeps_images_and_not_their_shapes():
+    model = keras.Sequential(
+        [
+            keras.Input((6, 16, 16, 2)),
+            layers.ConvLSTM2D(8, 3, padding="same"),
+            layers.Flatten(),
+            layers.Dense(1),
+        ]
+    )
+    measured_peak = run(fit_once, model, (6, 16, 16, 2), 8, vram="1 GB").peak_vram
+    assert estimate(model, 8, "adam", loss="mse", samples=8).peak == pytest.approx(measured_peak, rel=0.15)
+
+
+def test_a_convolution_in_groups_has_the_filter_of_all_channels_as_scratch():
+    model = keras.Sequential(
+        [
+            keras.Input((16, 16, 3)),
+            layers.Conv2D(192, 1),
+            layers.Conv2D(192, 5, padding="same", groups=192),
+            layers.GlobalAveragePooling2D(),
+            layers.Dense(1),
+        ]
+    )
+    measured_peak = run(fit_once, model, (16, 16, 3), 4, vram="1 GB").peak_vram
+    assert estimate(model, 4, "adam", loss="mse", samples=4).peak == pytest.approx(measured_peak, rel=0.15)
+
+
+def fit_once(model, shape, count):
+    model.compile(optimizer="adam", loss="mse", jit_compile=False)
+    model.fit(numpy.zeros((count, *shape), "float32"), numpy.zeros((count, 1)), batch_size=count, verbose=0)
+
+
 @pytest.mark.parametrize("collecting", [True, False])
 def test_garbage_collection_is_left_as_it_was(collecting):
     (gc.enable if collecting else gc.disable)()
@@ -150,6 +230,57 @@ def test_what_misses_a_target_is_named_with_its_reason():
     assert "too high: CNN -20.0%." in text
     assert "Slower than the first step: LSTM (each iteration of its loop is replayed in Python)." in text
     assert exceptions(["MLP"], [0.0], [0.9]).count("none") == 2
+
+
+def test_a_model_with_a_list_of_outputs_is_traced_with_its_losses():
+    inputs = keras.Input((16,))
+    model = keras.Model(inputs, [layers.Dense(1)(inputs), layers.Dense(4)(inputs)])
+    model.compile(loss=["mse", keras.losses.SparseCategoricalCrossentropy(from_logits=True)])
+    assert estimate(model, 4).parts["weights"] >= model.count_params() * 4
+
+
+class OwnStep(Subclassed):
+    """A train_step that is fed with `want`: features and targets, a tuple of features, or features."""
+
+    def train_step(self, data):
+        if self.want == "pair":
+            features, _ = data
+        elif self.want == "tuple":
+            (features,) = data
+        else:
+            features = data
+            assert not isinstance(data, tuple)
+        with tensorflow.GradientTape() as tape:
+            loss = keras.ops.mean(self(features) ** 2)
+        self.optimizer.apply_gradients(
+            zip(tape.gradient(loss, self.trainable_variables), self.trainable_variables, strict=True)
+        )
+        return {"loss": loss}
+
+
+@pytest.mark.parametrize("want", ["pair", "tuple", "features"])
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_train_step_of_the_models_own_gets_what_it_wants(want, compiled):
+    model = OwnStep()
+    model.want = want
+    model(numpy.zeros((2, 32), "float32"))
+    if compiled:
+        model.compile(optimizer="adam")
+    assert estimate(model, 4).parts["optimizer"] >= 2 * 4 * model.count_params()
+
+
+@pytest.mark.parametrize("optimizer", ["adafactor", "lion", "muon", "adamw", "ftrl"])
+def test_every_optimizer_is_counted(optimizer):
+    assert estimate(wide_dense(), 4, optimizer=optimizer).peak > 3 * wide_dense().count_params() * 4
+
+
+def test_strings_that_become_numbers_are_no_obstacle():
+    words = layers.TextVectorization(output_sequence_length=8)
+    words.adapt(["one two three"])
+    model = keras.Sequential(
+        [keras.Input((1,), dtype="string"), words, layers.Embedding(10, 4), layers.Flatten(), layers.Dense(1)]
+    )
+    assert estimate(model, 4).parts["weights"] >= 4 * model.count_params()
 
 
 def test_inputs_of_any_length_need_a_length():
@@ -170,6 +301,7 @@ def test_inputs_of_any_length_need_a_length():
         (small_cnn, {"batch_size": 2.5}, TypeError, "whole number"),
         (small_cnn, {"batch_size": 4, "optimizer": "adamm"}, ValueError, "the known ones are .*adam"),
         (small_cnn, {"batch_size": 4, "optimizer": 3}, TypeError, "a name or a Keras optimizer"),
+        (small_cnn, {"batch_size": 4, "precision": "float17"}, ValueError, "no precision 'float17'; write"),
         (dict, {"batch_size": 4}, TypeError, "needs a Keras model"),
     ],
 )
