@@ -228,6 +228,109 @@ def autoencoder(size):
     return keras.Model(inputs, layers.Conv2D(3, 3, padding="same")(x))
 
 
+def convolutional_lstm(steps, size, filters):
+    """A recurrent layer whose states are images."""
+    import keras
+    from keras import layers
+
+    inputs = keras.Input((steps, size, size, 2))
+    x = layers.GlobalAveragePooling2D()(layers.ConvLSTM2D(filters, 3, padding="same")(inputs))
+    return keras.Model(inputs, layers.Dense(4, activation="softmax")(x))
+
+
+def grouped_blocks(size, width, blocks):
+    """ConvNeXt's blocks: a convolution of each channel for itself, then dense layers."""
+    import keras
+    from keras import layers
+
+    inputs = keras.Input((size, size, 3))
+    x = layers.Conv2D(width, 4, strides=4)(inputs)
+    for _ in range(blocks):
+        y = layers.Conv2D(width, 7, padding="same", groups=width)(x)
+        y = layers.Dense(4 * width, activation="gelu")(layers.LayerNormalization()(y))
+        x = layers.Add()([x, layers.Dense(width)(y)])
+    return keras.Model(inputs, layers.Dense(10, activation="softmax")(layers.GlobalAveragePooling2D()(x)))
+
+
+def vision_transformer(size, patch, width, heads, blocks):
+    """Patches of an image as a sequence, with learned positions."""
+    import keras
+    from keras import layers
+
+    inputs = keras.Input((size, size, 3))
+    count = (size // patch) ** 2
+    x = layers.Reshape((count, width))(layers.Conv2D(width, patch, strides=patch)(inputs))
+    x = x + layers.Embedding(count, width)(keras.ops.arange(count))
+    for _ in range(blocks):
+        y = layers.LayerNormalization()(x)
+        x = x + layers.MultiHeadAttention(heads, width // heads)(y, y)
+        y = layers.Dense(4 * width, activation="gelu")(layers.LayerNormalization()(x))
+        x = x + layers.Dense(width)(y)
+    return keras.Model(inputs, layers.Dense(10, activation="softmax")(layers.GlobalAveragePooling1D()(x)))
+
+
+def language_model(steps, vocabulary, width, heads, blocks):
+    """Attention that looks back only, with a prediction for each position."""
+    import keras
+    from keras import layers
+
+    inputs = keras.Input((steps,), dtype="int32")
+    x = layers.Embedding(vocabulary, width)(inputs)
+    for _ in range(blocks):
+        y = layers.LayerNormalization()(x)
+        x = x + layers.MultiHeadAttention(heads, width // heads)(y, y, use_causal_mask=True)
+        y = layers.Dense(4 * width, activation="relu")(layers.LayerNormalization()(x))
+        x = x + layers.Dense(width)(y)
+    return keras.Model(inputs, layers.Dense(vocabulary, activation="softmax")(x))
+
+
+def translator(source, target, vocabulary, units):
+    """An LSTM that reads, and one that starts from its states and writes."""
+    import keras
+    from keras import layers
+
+    read, written = keras.Input((source,), dtype="int32"), keras.Input((target,), dtype="int32")
+    _, *states = layers.LSTM(units, return_state=True)(layers.Embedding(vocabulary, 64)(read))
+    x = layers.Embedding(vocabulary, 64)(written)
+    x = layers.LSTM(units, return_sequences=True)(x, initial_state=states)
+    return keras.Model([read, written], layers.Dense(vocabulary, activation="softmax")(x))
+
+
+def volumes(depth, size):
+    """Three-dimensional convolutions."""
+    import keras
+    from keras import layers
+
+    x = inputs = keras.Input((depth, size, size, 1))
+    for count in (16, 32):
+        x = layers.MaxPooling3D()(layers.Conv3D(count, 3, padding="same", activation="relu")(x))
+    return keras.Model(inputs, layers.Dense(5, activation="softmax")(layers.GlobalAveragePooling3D()(x)))
+
+
+def twins(size):
+    """One network for both of two images, and how far its answers are apart."""
+    import keras
+    from keras import layers
+
+    tower = plain_cnn(size, (32, 64))
+    first, second = keras.Input((size, size, 3)), keras.Input((size, size, 3))
+    apart = keras.ops.absolute(tower(first) - tower(second))
+    return keras.Model([first, second], layers.Dense(1, activation="sigmoid")(apart))
+
+
+def frozen_base(size):
+    """A network that is not trained, with a head that is."""
+    import keras
+    from keras import layers
+
+    base = keras.applications.MobileNetV2(
+        weights=None, include_top=False, input_shape=(size, size, 3), pooling="avg"
+    )
+    base.trainable = False
+    inputs = keras.Input((size, size, 3))
+    return keras.Model(inputs, layers.Dense(10, activation="softmax")(base(inputs, training=False)))
+
+
 # name: (how to build it, batch size, optimizer, loss, further arguments of the estimate)
 DEVELOPMENT = {
     "CNN": (lambda: plain_cnn(64), 32, "adam", SPARSE, {}),
@@ -252,6 +355,10 @@ DEVELOPMENT = {
     "U-Net, 2 levels": (lambda: unet(64, 16, depth=2), 8, "adam", BINARY, {}),
     "VGG16": (lambda: application("VGG16", 96), 4, "sgd", SPARSE, {}),
     "DenseNet121": (lambda: application("DenseNet121", 96), 8, "momentum", SPARSE, {}),
+    "LSTM, 1,000 steps": (lambda: lstm(1000, 8, 32, stacked=False), 16, "adam", "mse", {}),
+    "GRU, 250 steps": (lambda: stacked_gru(250, 12, 48), 32, "sgd", "mse", {}),
+    "ConvLSTM": (lambda: convolutional_lstm(12, 24, 16), 8, "adam", SPARSE, {}),
+    "ConvNeXt, 2 blocks": (lambda: grouped_blocks(64, 384, 2), 4, "adam", SPARSE, {}),
 }
 HELD_OUT = {
     "CNN, no BatchNorm": (lambda: plain_cnn(112, (24, 48, 96, 96)), 24, "momentum", SPARSE, {}),
@@ -274,5 +381,11 @@ HELD_OUT = {
     "Subclassed": (lambda: subclassed(48), 32, "adam", SPARSE, {}),
     "CNN, mixed_float16": (lambda: plain_cnn(96), 16, "adam", SPARSE, {"precision": "mixed_float16"}),
     "CNN, accumulated": (lambda: plain_cnn(96), 16, "adam", SPARSE, {"accumulation": 4}),
+    "Vision Transformer": (lambda: vision_transformer(96, 8, 96, 4, 3), 8, "adam", SPARSE, {}),
+    "Language model": (lambda: language_model(128, 5000, 128, 4, 2), 8, "adam", SPARSE, {}),
+    "Translator": (lambda: translator(40, 30, 2000, 96), 32, "adam", SPARSE, {}),
+    "Conv3D": (lambda: volumes(12, 32), 8, "adam", SPARSE, {}),
+    "Twins": (lambda: twins(64), 16, "adam", BINARY, {}),
+    "Frozen MobileNetV2": (lambda: frozen_base(96), 16, "adam", SPARSE, {}),
 }
 CASES = {**DEVELOPMENT, **HELD_OUT}

@@ -6,8 +6,8 @@ ALIGNMENT = 256
 """Every request is rounded up to a multiple of this."""
 LARGEST_WASTE = 128 * 2**20
 """A chunk is split only if more than this, or more than half of it, would be left over."""
-REGIONS = (2**20, 2**46)
-"""The first small allocation opens a region of 1 MiB; then the card is reserved in one piece, which never runs out."""
+REGIONS = (2**46, 2**21)
+"""The card, reserved in one piece, which never runs out here; and the 2 MiB that the first small allocation opened."""
 
 
 class Chunk:

@@ -77,10 +77,7 @@ def _reshape(node, inputs, executor):
 
 def _plain(node, inputs, executor):
     """New outputs, the first one in place where the kernel can; scratch lives as long as the kernel runs."""
-    scratch = SCRATCH.get(node.op)
-    held = []
-    if scratch is not None and all(tensor.shape is not None for tensor in inputs):
-        held = [executor.memory.new(size, (node, "scratch")) for size in scratch(node, inputs)]
+    held = [] if node.op in OUTPUT_FIRST else _scratch(node, inputs, executor)
     outputs = []
     for port in range(node.output_count):
         tensor = _like(node, port, inputs)
@@ -89,12 +86,23 @@ def _plain(node, inputs, executor):
         if tensor.buffer is None:
             tensor.buffer = executor.memory.new(size_of(tensor), (node, "output"))
         outputs.append(tensor)
+    if node.op in OUTPUT_FIRST:
+        held = _scratch(node, inputs, executor)
     for buffer in held:
         if buffer is not None:
             executor.memory.allocator.free(buffer.chunk)
     return outputs
 
 
+def _scratch(node, inputs, executor):
+    sizes = SCRATCH.get(node.op)
+    if sizes is None or any(tensor.shape is None for tensor in inputs):
+        return []
+    return [executor.memory.new(size, (node, "scratch")) for size in sizes(node, inputs)]
+
+
+OUTPUT_FIRST = frozenset(("Conv2DBackpropFilter", "Conv2DBackpropInput"))
+"""Kernels that take their scratch when they have their output; the others take it before."""
 PLACE = {"SparseSoftmaxCrossEntropyWithLogits": 1, "SoftmaxCrossEntropyWithLogits": 1}
 IN_PLACE.update(SparseSoftmaxCrossEntropyWithLogits=(0,), SoftmaxCrossEntropyWithLogits=(0,))
 

@@ -9,7 +9,7 @@ import pytest
 import tensorflow
 from keras import layers
 
-from benchmarks.estimate import exceptions, measured, predicted
+from benchmarks.estimate import measured, predicted, summary
 from helpers import estimate_loops, run
 from helpers.estimate import add_arguments, command, estimate
 
@@ -225,11 +225,12 @@ def test_garbage_collection_is_left_as_it_was(collecting):
         gc.enable()
 
 
-def test_what_misses_a_target_is_named_with_its_reason():
-    text = exceptions(["LSTM", "CNN", "MLP"], [0.02, -0.2, 0.0], [1.5, 0.5, 0.9])
+def test_what_misses_a_target_is_named():
+    text = summary({"LSTM": 0.02, "CNN": -0.2, "MLP": 0.0}, {"LSTM": 1.5, "CNN": 0.5, "MLP": 0.9})
     assert "too high: CNN -20.0%." in text
-    assert "Slower than the first step: LSTM (each iteration of its loop is replayed in Python)." in text
-    assert exceptions(["MLP"], [0.0], [0.9]).count("none") == 2
+    assert "Slower than the first step: LSTM 1.50." in text
+    assert "worst -20.0%, lowest -20.0%" in text
+    assert summary({"MLP": 0.0}, {"MLP": 0.9}).count("none") == 2
 
 
 def test_a_model_with_a_list_of_outputs_is_traced_with_its_losses():
