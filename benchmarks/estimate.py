@@ -162,11 +162,12 @@ def report(quick=False, names=()):
         "## Training memory: the estimate against the measured peak",
         f"`fit` on {STEPS} batches, given as arrays, on the virtual GPU with one region and one inter-op thread: the "
         f"median of {ROUNDS} runs in turns with the estimates, with the lowest and the highest where they differ. Some "
-        "models have more than one peak: what two threads free and take at the same time differs from run to run, and "
-        "with it the chunks of the allocator that fit. The first step includes tracing, as the estimate does. Estimates "
-        "are for the kernels that TensorFlow has on every CPU, which jobs use. Some CPUs make it choose oneDNN's instead "
-        "(`TF_ENABLE_ONEDNN_OPTS=1`): their scratch memory is mostly smaller, so that the estimate of a small "
-        "convolutional network can be more than twice too high there.",
+        "models have more than one peak: when the next batch arrives differs from run to run, and with it which free "
+        "chunks the allocator finds for the next tensors, and how much larger than these they are.",
+        "The first step includes tracing, as the estimate does. Estimates are for the kernels that TensorFlow has on "
+        "every CPU, which jobs use. Some CPUs make it choose oneDNN's instead (`TF_ENABLE_ONEDNN_OPTS=1`): their "
+        "scratch memory is mostly smaller, so that the estimate of a small convolutional network can be more than "
+        "twice too high there.",
     ]
     for title, cases in (("Held-out models", HELD_OUT), ("Development models", DEVELOPMENT)):
         chosen = {name: results[name] for name in cases if name in results}
