@@ -79,7 +79,8 @@ def make_arrays(model, count, loss):
         for shape, dtype in shapes
     ]
     if loss == SPARSE:
-        targets = generator.integers(0, 4, (count, *model.output_shape[1:-1])).astype("int32")
+        each = model.output_shape[1:-1] if getattr(model, "outputs", None) else ()
+        targets = generator.integers(0, 4, (count, *each)).astype("int32")
     else:
         targets = generator.random((count, *model.output_shape[1:]), dtype="float32")
     return features if len(features) > 1 else features[0], targets

@@ -5,14 +5,11 @@ import importlib
 import sys
 import types
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from tqdm import tqdm
 
 from helpers.reports import in_job
 from helpers.units import format_bytes, parse_bytes
-
-STYLE = Path(__file__).with_name("course.mplstyle")
 
 
 @dataclass(frozen=True)
@@ -49,25 +46,12 @@ class Estimate:
         extra = f", {self.accumulation} accumulated" if self.accumulation > 1 else ""
         return f"batch of {self.batch_size}, {self.optimizer}, {self.precision}{extra}"
 
-    def plot(self, card=None, axes=None):
-        """Draw the parts as one bar, against the size of a card such as "8 GB"; returns the axes."""
-        from matplotlib import pyplot
+    def plot(self, card=None):
+        """Draw the parts as one bar, against the size of a card such as "8 GB"."""
+        from helpers.plots_parts import bar_of_parts
 
-        with pyplot.style.context([str(STYLE)] if STYLE.exists() else []):
-            if axes is None:
-                _, axes = pyplot.subplots(figsize=(8, 1.8), layout="constrained")
-            left = 0
-            for name, size in self.parts.items():
-                axes.barh([""], [size / 1e6], left=[left / 1e6], label=f"{name} {format_bytes(size)}")
-                left += size
-            if card is not None:
-                size = parse_bytes(card, name="card")
-                axes.axvline(size / 1e6, color="black", linestyle="--", label=f"card {format_bytes(size)}")
-            axes.set_xlim(left=0)
-            axes.set_xlabel("MB")
-            axes.set_title(self._title())
-            axes.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
-        return axes
+        size = None if card is None else parse_bytes(card, name="card")
+        return bar_of_parts(self.parts, "B" + self._title().removeprefix("b"), size)
 
     def fits(self, card):
         """Whether the peak stays below the size of a card such as "8 GB"."""

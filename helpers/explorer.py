@@ -5,9 +5,8 @@ import math
 import ipywidgets as widgets
 
 from helpers.explorer_grid import SLOTS
-from helpers.plots_parts import COLOURS
-from helpers.plots_sizes import stacked_bytes
-from helpers.units import format_bytes, parse_bytes
+from helpers.plots_parts import bar_of_parts
+from helpers.units import parse_bytes
 
 CARDS = ("256 MB", "512 MB", "1 GB", "2 GB", "4 GB", "8 GB")
 STEP = 16
@@ -20,7 +19,6 @@ NAMES = {
 }
 WIDGET = "application/vnd.jupyter.widget-view+json"
 NAME_WIDTH, ROW_WIDTH, BUTTON_WIDTH = "90px", "500px", "130px"
-SMALLEST_SHOWN = 0.001
 ROOM = 1.25
 """How far the axis goes beyond the card."""
 
@@ -69,13 +67,9 @@ class Explorer:
     def chart(self):
         """The picture for the settings of now."""
         settings, parts = self.settings, self.parts
-        peak, card = sum(parts.values()), parse_bytes(settings["card"])
-        title = "Batch {batch}, {size} x {size}, {optimizer}, {precision}: ".format(**settings) + verdict(
-            peak, card
-        )
-        axis = {"limit": "card", "end": axis_end(peak, card)}
-        shown = {name: size for name, size in parts.items() if size > SMALLEST_SHOWN * peak}
-        return stacked_bytes(shown, budget=card, title=title, colours=COLOURS, **axis)
+        card = parse_bytes(settings["card"])
+        title = "Batch {batch}, {size} x {size}, {optimizer}, {precision}".format(**settings)
+        return bar_of_parts(parts, title, card, end=axis_end(sum(parts.values()), card))
 
     def _redraw(self, change=None):
         self.picture.value = self.chart().png()
@@ -105,16 +99,6 @@ def _look(**style):
 def _row(name, control):
     """A control with its name in front; ipywidgets itself would put the name of buttons above them."""
     return widgets.HBox([widgets.Label(name, layout=widgets.Layout(width=NAME_WIDTH)), control])
-
-
-def verdict(peak, card):
-    """What the bar says against the card.
-
-    >>> verdict(400_000_000, 512_000_000), verdict(1_280_000_000, 512_000_000)
-    ('400 MB, 78 % of the card', '1.28 GB, 2.5 times the card')
-    """
-    share = f"{100 * peak / card:.0f} % of" if peak <= card else f"{peak / card:.1f} times"
-    return f"{format_bytes(peak)}, {share} the card"
 
 
 def advice(largest, highest):

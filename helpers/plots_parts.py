@@ -1,15 +1,38 @@
-"""The parts of training memory: their colours, and one training step over time beside the bar of its parts."""
+"""The parts of training memory: their colours, their bar against a card, and one training step beside that bar."""
 
 from helpers import plots_chart as look
 from helpers import plots_marks as marks
 from helpers import plots_timeline as timeline
+from helpers.plots_sizes import stacked_bytes
 from helpers.units import format_bytes, parse_bytes
 
 PARTS = ("weights", "gradients", "optimizer", "activations", "temporaries", "batch", "unused")
 COLOURS = dict(zip(PARTS, look.SERIES, strict=True))
 """A part keeps its colour, also where another one is missing."""
 SMALLEST_NAMED = 0.01
+SMALLEST_SHOWN = 0.001
 LEFT, BOTTOM, CURVE, GAP, BAR = 76, 50, 500, 34, 86
+
+
+def bar_of_parts(parts, title, card=None, end=None):
+    """Draw the parts as one bar, against a card of so many bytes; the title says how the two compare.
+
+    `end` is where the axis ends, for bars that are to be compared.
+    """
+    peak = sum(parts.values())
+    shown = {name: size for name, size in parts.items() if size > SMALLEST_SHOWN * peak}
+    title = f"{title}: {format_bytes(peak) if card is None else against_card(peak, card)}"
+    return stacked_bytes(shown, budget=card, title=title, colours=COLOURS, limit="card", end=end)
+
+
+def against_card(peak, card):
+    """What a peak is beside a card.
+
+    >>> against_card(400_000_000, 512_000_000), against_card(1_280_000_000, 512_000_000)
+    ('400 MB, 78 % of the card', '1.28 GB, 2.5 times the card')
+    """
+    share = f"{100 * peak / card:.0f} % of" if peak <= card else f"{peak / card:.1f} times"
+    return f"{format_bytes(peak)}, {share} the card"
 
 
 @look.in_style

@@ -8,10 +8,12 @@ import numpy
 import pytest
 import tensorflow
 from keras import layers
+from matplotlib.text import Text
 
 from benchmarks.estimate import measured, predicted, summary
 from helpers import estimate_loops, run
 from helpers.estimate import add_arguments, command, estimate
+from helpers.plots_parts import against_card
 
 
 def small_cnn(**head):
@@ -327,15 +329,16 @@ def test_a_card_needs_a_unit():
         estimate(wide_dense(), 4).fits("8")
 
 
-def test_it_prints_and_draws():
-    from matplotlib import pyplot
-
+def test_it_prints_and_draws_itself_against_a_card():
     guess = estimate(wide_dense(), 4)
     assert "batch of 4, Adam" in str(guess)
     assert "<table>" in guess._repr_html_()
-    axes = guess.plot(card="100 MB")
-    assert len(axes.patches) == len(guess.parts)
-    pyplot.close("all")
+    words = [text.get_text() for text in guess.plot(card="100 MB").findobj(Text)]
+    assert f"Batch of 4, Adam, float32: {against_card(guess.peak, 100_000_000)}" in words
+    assert any("card 100 MB" in word for word in words)
+    assert any("optimizer" in word for word in words)
+    with pytest.raises(ValueError, match="has no unit"):
+        guess.plot(card="8")
 
 
 def test_the_command_answers_with_an_exit_code(tmp_path, monkeypatch, capsys):
