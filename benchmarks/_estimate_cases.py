@@ -358,6 +358,8 @@ DEVELOPMENT = {
     "LSTM, 1,000 steps": (lambda: lstm(1000, 8, 32, stacked=False), 16, "adam", "mse", {}),
     "GRU, 250 steps": (lambda: stacked_gru(250, 12, 48), 32, "sgd", "mse", {}),
     "ConvLSTM": (lambda: convolutional_lstm(12, 24, 16), 8, "adam", SPARSE, {}),
+    "Vision Transformer": (lambda: vision_transformer(96, 8, 96, 4, 3), 8, "adam", SPARSE, {}),
+    "Twins": (lambda: twins(64), 16, "adam", BINARY, {}),
     "ConvNeXt, 2 blocks": (lambda: grouped_blocks(64, 384, 2), 4, "adam", SPARSE, {}),
 }
 HELD_OUT = {
@@ -381,11 +383,9 @@ HELD_OUT = {
     "Subclassed": (lambda: subclassed(48), 32, "adam", SPARSE, {}),
     "CNN, mixed_float16": (lambda: plain_cnn(96), 16, "adam", SPARSE, {"precision": "mixed_float16"}),
     "CNN, accumulated": (lambda: plain_cnn(96), 16, "adam", SPARSE, {"accumulation": 4}),
-    "Vision Transformer": (lambda: vision_transformer(96, 8, 96, 4, 3), 8, "adam", SPARSE, {}),
     "Language model": (lambda: language_model(128, 5000, 128, 4, 2), 8, "adam", SPARSE, {}),
     "Translator": (lambda: translator(40, 30, 2000, 96), 32, "adam", SPARSE, {}),
     "Conv3D": (lambda: volumes(12, 32), 8, "adam", SPARSE, {}),
-    "Twins": (lambda: twins(64), 16, "adam", BINARY, {}),
     "Frozen MobileNetV2": (lambda: frozen_base(96), 16, "adam", SPARSE, {}),
 }
 CASES = {**DEVELOPMENT, **HELD_OUT}
