@@ -1,9 +1,10 @@
 """A training step replayed without running it: the order of TensorFlow's executor, buffer by buffer."""
 
+import math
 from collections import deque
 
 from helpers.estimate_loops import Loop
-from helpers.estimate_memory import DEAD
+from helpers.estimate_memory import DEAD, size_of
 
 
 class Iteration:
@@ -37,7 +38,10 @@ class Executor:
         self.memory = memory
         self.variables = variables
         self.constants = {}
-        self.next_batch = None
+        self.take_batch = None
+        """Called for the tensors of the batch that a step works on."""
+        self.fetch_batch = None
+        """Called when the next batch arrives on the device, while the step is under way."""
         self.predicate = True
         """What a condition says whose value only the data knows."""
 
@@ -47,13 +51,27 @@ class Executor:
         self.delayed = deque()
         step = Iteration(self.program)
         self._work([(node, step) for node in self.program.roots])
+        arrives_at = math.inf
         while self.queue or self.delayed:
             if self.queue:
                 self._work([self.queue.popleft()])
             else:
-                node, iteration, outputs = self.delayed.popleft()
-                self._activate(node, iteration, outputs, False, self.queue)
-                self._release(outputs)
+                arrives_at = self._deliver_batch()
+            if self.memory.allocator.in_use > arrives_at:
+                self.fetch_batch()
+                arrives_at = math.inf
+        if arrives_at < math.inf:
+            self.fetch_batch()
+
+    def _deliver_batch(self):
+        """Go on with the batch; returns how much is in use when the next one will have arrived.
+
+        That takes another thread some time: the step has computed more than a batch by then.
+        """
+        node, iteration, outputs = self.delayed.popleft()
+        self._activate(node, iteration, outputs, False, self.queue)
+        self._release(outputs)
+        return self.memory.allocator.in_use + sum(map(size_of, outputs))
 
     def _work(self, ready):
         inline = deque()

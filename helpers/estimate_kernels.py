@@ -207,7 +207,7 @@ def _loop_condition(node, inputs, executor):
 
 
 def _next_batch(node, inputs, executor):
-    return executor.next_batch()
+    return executor.take_batch()
 
 
 def _each(node, inputs, executor):

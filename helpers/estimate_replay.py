@@ -14,27 +14,32 @@ from helpers.estimate_graph import CALL
 from helpers.estimate_memory import Memory, Tensor
 from helpers.estimate_program import Program
 
-STEPS = (True, True, True)
-STEPS_WITH_LOOPS = (True,)
+STEPS = 12
+"""Steps that are replayed, if the data has so many: from step to step the free places are cut up further, and the peak
+grows with that for some steps."""
+STEPS_WITH_LOOPS = 1
 """A step of a model with loops takes long to replay: it gets one, with the slots as they are from the second on."""
-DECIDED = (True, True, False, True)
-"""What a condition on data says in each replayed step, such as whether accumulated gradients are applied."""
-PREFETCHED = 2
-"""Batches that `fit` keeps ready beside the one in use."""
+DECIDED = (True, True, False)
+"""What a condition on data says in one step after the other, such as whether accumulated gradients are applied."""
+AHEAD = 2
+"""Batches of a stream that are ready when a step begins, its own among them; of arrays, which are cut in parallel, one
+more. While the step runs, the next one arrives."""
 LARGEST_CONSTANT = 64 * 2**20
 """Zeros below this size become constants when the optimizer is built, and are made before the larger ones."""
 ORDERS = range(3)
-"""Replays that differ where TensorFlow leaves the order open: which nodes without inputs come first."""
+"""Short replays that differ where TensorFlow leaves the order open: which nodes without inputs come first."""
+SHORT = 4
 
 PARTS = ("weights", "gradients", "optimizer", "activations", "temporaries", "batch", "unused")
 
 
 def replay(step, batch_size, samples=None, progress=lambda: None):
-    """The typical replay of a few: the median. A model with loops takes long to replay, and is replayed once."""
+    """The typical replay of a few: the median. A long one, or that of a model with loops, is made once."""
     program = Program(step, batch_size)
     results = []
+    once = program.entries or _steps(batch_size, samples) > SHORT
     with _no_collection():
-        for order in ORDERS[:1] if program.entries else ORDERS:
+        for order in ORDERS[:1] if once else ORDERS:
             results.append(Replay(step, program, batch_size, samples, order))
             progress()
     return sorted(results, key=lambda result: result.peak)[len(results) // 2]
@@ -129,8 +134,8 @@ class Replay:
                 self.allocator.allocate(size, ("batch", "batch"))
             self.batches = -(-self.samples // self.batch_size)
 
-    def _prefetch(self):
-        """The next batch is on its way while the current one is in use."""
+    def _fetch(self):
+        """One more batch is ready on the device, unless it was the last."""
         if self.batches == 0:
             return
         self.batches -= 1
@@ -141,26 +146,24 @@ class Replay:
             tensors.append(tensor)
         self.ready.append(tensors)
 
-    def next_batch(self):
-        """What the iterator delivers."""
+    def _take(self):
+        """What the iterator delivers; when the arrays are at their end it starts again."""
         if not self.ready:
             self.batches = math.inf
-            self._prefetch()
-        tensors = self.ready.popleft()
-        self._prefetch()
-        return [self.memory.hand_over(tensor) for tensor in tensors]
+            self._fetch()
+        return [self.memory.hand_over(tensor) for tensor in self.ready.popleft()]
 
     def _train(self):
         executor = Executor(self.program, self.memory, self.variables)
-        executor.next_batch = self.next_batch
-        for _ in range(PREFETCHED + 1):
-            self._prefetch()
+        executor.take_batch, executor.fetch_batch = self._take, self._fetch
+        for _ in range(AHEAD if self.samples is None else AHEAD + 1):
+            self._fetch()
         if self.order:
             random.Random(self.order).shuffle(self.program.roots)
+        steps = STEPS_WITH_LOOPS if self.program.entries else _steps(self.batch_size, self.samples)
         undecided = any(node.op == "Switch" for node in self.program.nodes) and not self.program.entries
-        steps = STEPS_WITH_LOOPS if self.program.entries else STEPS
-        for predicate in DECIDED if undecided else steps:
-            executor.predicate = predicate
+        for number in range(max(steps, len(DECIDED) + 1) if undecided else steps):
+            executor.predicate = DECIDED[number % len(DECIDED)] if undecided else True
             executor.run()
 
     def _share(self, owner):
@@ -184,6 +187,10 @@ class Replay:
                 return self.step.scopes[scope]
             scope = scope.rpartition("/")[0]
         return "loss" if name.startswith("compile_loss") else "optimizer"
+
+
+def _steps(batch_size, samples):
+    return STEPS if samples is None else min(STEPS, -(-samples // batch_size))
 
 
 def _size(shape, dtype):
