@@ -34,19 +34,22 @@ def make_optimizer(name, accumulation=1):
     )
 
 
-def predict(name):
-    """The estimate of a case, in bytes, and the seconds that it took."""
+def predict(name, streamed=None):
+    """The estimate of a case, in bytes, and the seconds that it took; `streamed` is as for `train`."""
     from helpers.estimate import estimate
 
     build, batch_size, optimizer, loss, extra = CASES[name]
-    model, samples = build(), STEPS * batch_size
+    model, samples = build(), None if streamed else STEPS * batch_size
     began = time.monotonic()
     guess = estimate(model, batch_size, make_optimizer(optimizer), loss=loss, samples=samples, **extra)
     return {"bytes": guess.peak, "seconds": time.monotonic() - began}
 
 
-def train(name):
-    """Build the model and take a few steps of `fit`; returns the seconds until the first step was over."""
+def train(name, streamed=None):
+    """Build the model and take a few steps of `fit`; returns the seconds until the first step was over.
+
+    The data are arrays, or a stream of as many batches as `streamed` says.
+    """
     import keras
 
     build, batch_size, optimizer, loss, extra = CASES[name]
@@ -55,14 +58,28 @@ def train(name):
     model = build()
     chosen = make_optimizer(optimizer, extra.get("accumulation", 1))
     model.compile(optimizer=chosen, loss=loss, jit_compile=False)
-    features, targets = make_arrays(model, STEPS * batch_size, loss)
+    data = {"x": batches(model, batch_size, loss, streamed)} if streamed else {"batch_size": batch_size}
+    if not streamed:
+        data["x"], data["y"] = make_arrays(model, STEPS * batch_size, loss)
     ends = []
     note = keras.callbacks.LambdaCallback(
         on_train_batch_end=lambda batch, logs: ends.append(time.monotonic())
     )
     began = time.monotonic()
-    model.fit(features, targets, batch_size=batch_size, verbose=0, callbacks=[note])
+    model.fit(**data, verbose=0, shuffle=False, callbacks=[note])
     return ends[0] - began
+
+
+def batches(model, batch_size, loss, count):
+    """A stream of so many batches, each a copy of its own, two of them prefetched."""
+    import keras
+    import tensorflow as tf
+
+    features, targets = make_arrays(model, batch_size, loss)
+    batch = tuple(features) if isinstance(features, list) else features, targets
+    specs = keras.tree.map_structure(lambda array: tf.TensorSpec(array.shape, array.dtype), batch)
+    stream = tf.data.Dataset.from_generator(lambda: [batch] * count, output_signature=specs)
+    return stream.apply(tf.data.experimental.assert_cardinality(count)).prefetch(2)
 
 
 def make_arrays(model, count, loss):
@@ -86,14 +103,14 @@ def make_arrays(model, count, loss):
     return features if len(features) > 1 else features[0], targets
 
 
-def predicted(name):
+def predicted(name, streamed=None):
     """The prediction of a case, made in a job."""
-    return _finished(run(predict, name)).value
+    return _finished(run(predict, name, streamed)).value
 
 
-def measured(name):
+def measured(name, streamed=None):
     """The allocator's own peak over building the model and a few steps, in bytes, and the seconds of the first."""
-    trial = _finished(run(train, name, vram=CARD))
+    trial = _finished(run(train, name, streamed, vram=CARD))
     return {"bytes": trial.peak_vram, "seconds": trial.value}
 
 
@@ -152,13 +169,22 @@ def summary(errors, slowness):
     )
 
 
+def in_turns(names, rounds, streamed=None):
+    """Predict and measure each model in turns: {name: {"predicted": [...], "measured": [...]}}."""
+    results = {}
+    for name in tqdm(names, desc="models", unit="model"):
+        ways = {
+            "predicted": partial(predicted, name, streamed),
+            "measured": partial(measured, name, streamed),
+        }
+        results[name] = take_turns(name, ways, rounds)
+    return results
+
+
 def report(quick=False, names=()):
     """The section of RESULTS.md: every model, or a few for a smoke run."""
     wanted = list(names) or (["CNN, strides", "MLP 1024"] if quick else list(CASES))
-    results = {}
-    for name in tqdm(wanted, desc="models", unit="model"):
-        ways = {"predicted": partial(predicted, name), "measured": partial(measured, name)}
-        results[name] = take_turns(name, ways, 1 if quick else ROUNDS)
+    results = in_turns(wanted, 1 if quick else ROUNDS)
     sections = [
         "## Training memory: the estimate against the measured peak",
         f"`fit` on {STEPS} batches, given as arrays, on the virtual GPU with one region and one inter-op thread: the "

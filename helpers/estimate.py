@@ -101,7 +101,8 @@ def estimate(
     - `loss`: without one, the compiled model's own, else one that suits the last activation.
     - `input_shape`: one sample's shape, or a list or dict of shapes, for a model that does not know it.
     - `samples`: how many samples are passed to `fit` as arrays, which it copies to the device as a whole.
-      Without it the data is a stream (`tf.data`), of which only a few batches are there at a time.
+      Without it the data is a stream (`tf.data`), of which only a few batches are there at a time, and the
+      peak is the one that a longer training comes to: the allocator loses more to gaps for a dozen steps.
     """
     from helpers import estimate_inputs as inputs
 
