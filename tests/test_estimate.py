@@ -101,6 +101,13 @@ def test_activations_grow_with_the_batch_and_shrink_with_the_precision():
     assert half < 0.7 * large
 
 
+def test_a_stream_has_three_batches_on_the_device_and_arrays_are_there_as_a_whole():
+    batch = 32 * 64 * (128 + 1) * 4
+    stream, arrays = (estimate(deep_dense(), 32, "sgd", samples=samples) for samples in (None, 320))
+    assert stream.parts["batch"] == pytest.approx(3 * batch, rel=0.05)
+    assert arrays.parts["batch"] == pytest.approx((10 + 4) * batch, rel=0.05)
+
+
 def test_accumulation_keeps_at_least_one_more_copy_of_the_gradients():
     plain, accumulated = (estimate(wide_dense(), 4, accumulation=steps) for steps in (1, 4))
     weights = wide_dense().count_params() * 4
