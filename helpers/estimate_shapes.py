@@ -16,12 +16,15 @@ ELEMENTWISE = frozenset(
 def shape_from(node, port, inputs):
     """The shape of an output in a loop, where inference gives up, from those of the inputs."""
     shapes = [tensor.shape for tensor in inputs if tensor.shape is not None]
-    if node.op in ELEMENTWISE and shapes:
-        return numpy.broadcast_shapes(*shapes)
-    rule = SHAPES.get(node.op)
-    shape = rule(node, inputs, shapes) if rule is not None and shapes else None
-    if shape is None:
-        shape = _ask_tensorflow(node, inputs)[port]
+    try:
+        if node.op in ELEMENTWISE and shapes:
+            return numpy.broadcast_shapes(*shapes)
+        rule = SHAPES.get(node.op)
+        shape = rule(node, inputs, shapes) if rule is not None and shapes else None
+        if shape is None:
+            shape = _ask_tensorflow(node, inputs)[port]
+    except (ValueError, IndexError):  # a guess further up was wrong
+        shape = None
     return max(shapes, key=math.prod, default=()) if shape is None else shape
 
 
