@@ -293,6 +293,20 @@ def test_strings_that_become_numbers_are_no_obstacle():
     assert estimate(model, 4).parts["weights"] >= 4 * model.count_params()
 
 
+def test_constants_that_a_layer_brings_along_are_no_obstacle():
+    model = keras.Sequential(
+        [
+            keras.Input((16, 16, 3)),
+            layers.Normalization(mean=[0.4, 0.5, 0.6], variance=[0.1, 0.2, 0.3]),
+            layers.Conv2D(24, 3, padding="same"),
+            layers.LayerNormalization(),
+            layers.GlobalAveragePooling2D(),
+            layers.Dense(1),
+        ]
+    )
+    assert estimate(model, 8, "sgd").parts["activations"] >= 8 * 16 * 16 * 24 * 4
+
+
 def test_inputs_of_any_length_need_a_length():
     model = keras.Sequential(
         [keras.Input((None,)), layers.Embedding(100, 8), layers.GlobalAveragePooling1D()]
