@@ -47,7 +47,9 @@ def _pop(node, inputs, executor):
     result = _own(node, inputs[0], executor)
     elements = result.buffer.elements
     for _ in range(min(executor.memory.weight, len(elements)) - 1):
-        executor.memory.release(elements.pop())
+        element = elements.pop()
+        if element is not None:
+            executor.memory.release(element)
     if not elements or elements[-1] is None:
         return [result, _new(node, 1, (), executor)]
     return [result, executor.memory.hand_over(elements.pop())]
