@@ -7,13 +7,14 @@ PY := $(VENV)/bin/python
 STAMP := $(VENV)/installed-$(shell (pwd; cat requirements.lock pyproject.toml) | cksum | cut -d' ' -f1)
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 TO_EXECUTE = $(wildcard notebooks/$(NB)*.ipynb)
+ROOMS = $(sort $(notdir $(patsubst %/,%,$(dir $(wildcard tests/*/test_*.py)))))
 STAGE = @printf '\n== %s ==\n'
 
 export PYTHON
 export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test data bench execute lock clean
+.PHONY: help lab test unit types data bench execute lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1@\2/p' Makefile | awk -F@ '{printf "%-16s %s\n", $$1, $$2}'
@@ -27,15 +28,25 @@ lab: data  ## open the course in JupyterLab (LAB_FLAGS="--no-browser" adds flags
 data: $(STAMP)  ## make the data files that the notebooks read
 	@$(PY) -m helpers data
 
-test: data  ## run every check: ruff, unit tests and doctests, then the notebooks
+test: data  ## run every check: ruff, types, unit tests and doctests, then the notebooks
 	$(STAGE) 'ruff: lint and format'
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
+	$(STAGE) 'mypy: what crosses a room or a process'
+	@$(PY) -m mypy
 	$(STAGE) 'pytest: unit tests, doctests, notebook hygiene'
 	@$(PY) -m pytest tests helpers --doctest-modules
 	$(STAGE) 'nbval: every notebook, every output'
 	@if ls notebooks/*.ipynb >/dev/null 2>&1; then $(PY) -m pytest --nbval notebooks; \
 	else echo 'There is no notebook in notebooks/ yet.'; fi
+
+unit: data  ## run the unit tests and doctests alone; one room's: make unit ROOM=doctor
+	@test -z "$(ROOM)" || ls tests/$(ROOM)/test_*.py >/dev/null 2>&1 || \
+		{ echo 'There is no room "$(ROOM)"; the rooms are: $(ROOMS)'; exit 2; }
+	@$(PY) -m pytest $(if $(ROOM),tests/$(ROOM) $(wildcard helpers/$(ROOM)),tests helpers) --doctest-modules
+
+types: $(STAMP)  ## check the types of what crosses a room or a process
+	@$(PY) -m mypy
 
 bench: data  ## measure against the peers and write benchmarks/RESULTS.md
 	$(PY) -m benchmarks
@@ -51,10 +62,10 @@ execute: data  ## run notebooks again in place and clean them: make execute NB=0
 lock:  ## compile requirements.lock from pyproject.toml (needs uv)
 	@command -v uv >/dev/null || { echo 'make lock needs uv; install it and repeat.'; exit 2; }
 	uv pip compile --universal --python-version 3.10 --generate-hashes --no-header --no-annotate \
-		pyproject.toml -o requirements.lock
+		--extra course --extra dev pyproject.toml -o requirements.lock
 
 clean:  ## remove what make made: .venv, the data files, the caches
-	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache
+	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find data -mindepth 1 ! -name README.md -delete
 	find . -name __pycache__ -prune -exec rm -rf {} +
 	find . -name .ipynb_checkpoints -prune -exec rm -rf {} +

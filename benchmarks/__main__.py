@@ -9,8 +9,8 @@ from datetime import date
 from pathlib import Path
 
 from benchmarks import in_child, report_of
-from helpers import machine
-from helpers.files import whole_file
+from helpers import gpu, machine
+from helpers.course.datasets.whole import whole_file
 from helpers.units import format_bytes
 
 HERE = Path(__file__).parent
@@ -80,7 +80,7 @@ def stamped(section, name, quick):
 
 def machine_facts():
     versions = [f"TensorFlow {machine.version('tensorflow')}", f"Keras {machine.version('keras')}"]
-    cards = ", ".join(card.name for card in machine.gpus()) or "no GPU"
+    cards = ", ".join(card.name for card in gpu.gpus()) or "no GPU"
     return (
         f"{machine.cores()} cores, {format_bytes(machine.ram_total())} RAM, {cards}, {platform.system()}, "
         f"Python {platform.python_version()}, {', '.join(versions)}"

@@ -11,8 +11,8 @@ import time
 import numpy as np
 import pandas
 
-from helpers.datasets import read_images
-from helpers.models import delay_model, digit_model
+from helpers.course.datasets import read_images
+from helpers.course.models import delay_model, digit_model
 
 NUMBERS, WORDS = ["month", "hour", "distance"], ["carrier", "origin", "dest"]
 LINES = 8192

@@ -62,7 +62,7 @@ def _worked(pid):
 
 def _reporter_behind_a_gate():
     """What the job itself reports belongs to the watching: it rests while the gate is closed."""
-    from helpers.device import Reporter
+    from helpers.jobs.device import Reporter
 
     gate, report = threading.Event(), Reporter.report
 

@@ -19,9 +19,10 @@ import numpy as np
 import psutil
 
 from benchmarks import in_child, ratios, spread, table, take_turns
-from helpers import limits, processes, run
-from helpers.launch import WARM_IMPORTS
+from helpers import run
+from helpers.jobs.launch import WARM_IMPORTS
 from helpers.units import format_bytes
+from helpers.watching import limits, processes
 
 MB = 10**6
 BUDGET = 1_000 * MB

@@ -4,6 +4,7 @@
 of it. Each measurement and each prediction has a process of its own, and they take turns.
 """
 
+import os
 import statistics
 import sys
 import time
@@ -36,19 +37,21 @@ def make_optimizer(name, accumulation=1):
 
 def predict(name, streamed=None):
     """The estimate of a case, in bytes, and the seconds that it took; `streamed` is as for `train`."""
-    from helpers.estimate import estimate
+    from helpers.estimator.estimate import estimate
 
     build, batch_size, optimizer, loss, extra = CASES[name]
     model, samples = build(), None if streamed else STEPS * batch_size
     began = time.monotonic()
-    guess = estimate(model, batch_size, make_optimizer(optimizer), loss=loss, samples=samples, **extra)
+    extra = {"loss": loss, "samples": samples, "threads": os.cpu_count(), **extra}
+    guess = estimate(model, batch_size, make_optimizer(optimizer), **extra)
     return {"bytes": guess.peak, "seconds": time.monotonic() - began}
 
 
-def train(name, streamed=None):
+def train(name, streamed=None, pause=0):
     """Build the model and take a few steps of `fit`; returns the seconds until the first step was over.
 
-    The data are arrays, or a stream of as many batches as `streamed` says.
+    The data are arrays, or a stream of as many batches as `streamed` says. A `pause` before each step, in seconds, lets
+    the input have its batches ready, which otherwise is a matter of chance.
     """
     import keras
 
@@ -63,7 +66,8 @@ def train(name, streamed=None):
         data["x"], data["y"] = make_arrays(model, STEPS * batch_size, loss)
     ends = []
     note = keras.callbacks.LambdaCallback(
-        on_train_batch_end=lambda batch, logs: ends.append(time.monotonic())
+        on_train_batch_begin=lambda batch, logs: time.sleep(pause),
+        on_train_batch_end=lambda batch, logs: ends.append(time.monotonic()),
     )
     began = time.monotonic()
     model.fit(**data, verbose=0, shuffle=False, callbacks=[note])
@@ -108,9 +112,9 @@ def predicted(name, streamed=None):
     return _finished(run(predict, name, streamed)).value
 
 
-def measured(name, streamed=None):
+def measured(name, streamed=None, pause=0):
     """The allocator's own peak over building the model and a few steps, in bytes, and the seconds of the first."""
-    trial = _finished(run(train, name, streamed, vram=CARD))
+    trial = _finished(run(train, name, streamed, pause, vram=CARD))
     return {"bytes": trial.peak_vram, "seconds": trial.value}
 
 

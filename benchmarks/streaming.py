@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks import _streaming_jobs as jobs
 from benchmarks import ratios, spread, table, take_turns
 from helpers import run
-from helpers.datasets import digits, flights
+from helpers.course.datasets import digits, flights
 from helpers.units import format_bytes
 
 SHARES = (8, 4, 2, 1)

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from benchmarks import in_child, ratios, spread, table, take_turns
 from benchmarks._watched_loop import STEPS, in_windows, small_cnn
-from helpers import limits, run
+from helpers import run
+from helpers.watching import limits
 
 ROOT = Path(__file__).resolve().parent.parent
 BUDGET, VRAM = "4 GB", "1 GB"

@@ -14,28 +14,27 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "check": Command("helpers.machine", "say what this machine has, what is missing and what to do"),
-    "data": Command("helpers.datasets", "make the data files that the notebooks read"),
-    "doctor": Command(
-        "helpers.doctor_command", "say what killed a job: a log, or a command to run and watch"
-    ),
-    "estimate": Command("helpers.estimate", "predict the peak memory of training a Keras model"),
+    "check": Command("helpers.course.check", "say what this machine has, what is missing and what to do"),
+    "data": Command("helpers.course.datasets", "make the data files that the notebooks read"),
+    "doctor": Command("helpers.doctor.cli", "say what killed a job: a log, or a command to run and watch"),
+    "estimate": Command("helpers.estimator.cli", "predict the peak memory of training a Keras model"),
 }
 
 
 def main(arguments=None):
     """Run one command and return its exit code. Only the module of that command is imported."""
-    chosen = _front_parser().parse_args(arguments)
+    arguments = sys.argv[1:] if arguments is None else arguments
+    chosen = _front_parser().parse_args(arguments[:1])  # the rest is the command's own, a first `--` too
     command = COMMANDS[chosen.command]
     module = importlib.import_module(command.module)
     parser = argparse.ArgumentParser(prog=f"python -m helpers {chosen.command}", description=command.summary)
     module.add_arguments(parser)
     try:
-        return module.command(parser.parse_args(chosen.arguments)) or 0
+        return module.command(parser.parse_args(arguments[1:])) or 0
     except KeyboardInterrupt:
         print("Stopped.", file=sys.stderr)
         return 130
-    except (OSError, ValueError) as error:
+    except (ImportError, OSError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
 

@@ -1,6 +1,7 @@
 """Bytes as text and text as bytes: `"600 MB"` <-> `600_000_000`."""
 
 import re
+from typing import SupportsIndex
 
 FACTORS = {
     "B": 1,
@@ -12,10 +13,12 @@ FACTORS = {
     "MIB": 2**20,
     "GIB": 2**30,
     "TIB": 2**40,
+    "PIB": 2**50,  # nobody has so much, but logs say that it was asked for
+    "EIB": 2**60,
 }
 
 
-def parse_bytes(size, name="size"):
+def parse_bytes(size: str | SupportsIndex, name: str = "size") -> int:
     """Turn a size with a unit into a whole number of bytes.
 
     >>> parse_bytes("600 MB")
@@ -38,7 +41,7 @@ def parse_bytes(size, name="size"):
     return int(size)
 
 
-def _parse_text(text, name):
+def _parse_text(text: str, name: str) -> int:
     match = re.fullmatch(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", text)
     if not match:
         raise ValueError(f'{name}="{text}" is not a size; write a number and a unit, such as "600 MB"')
@@ -55,7 +58,7 @@ def _parse_text(text, name):
     return int(float(number.replace("_", "")) * factor)
 
 
-def format_bytes(size):
+def format_bytes(size: float | None) -> str:
     """Turn bytes into short text with three digits at most that matter.
 
     >>> [format_bytes(size) for size in (0, 999, 43_210_000, 999_700_000, 1_234_000_000)]
@@ -71,5 +74,6 @@ def format_bytes(size):
         return "-" + format_bytes(-size)
     for unit, digits in (("B", 0), ("KB", 0), ("MB", 0), ("GB", 2), ("TB", 2)):
         number = size / FACTORS[unit]
-        if round(number, digits) < 1000 or unit == "TB":
-            return f"{number:.{digits}f} {unit}"
+        if round(number, digits) < 1000:
+            break
+    return f"{number:.{digits}f} {unit}"

@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from helpers import cgroups, shared_files
+from helpers.watching import cgroups, shared_memory
 
 OWNERS = {str(os.getpid())}
 """This process and every worker that it ever had: what bears their number is ours to remove."""
@@ -27,7 +27,7 @@ def leftovers():
     return {
         "processes": {child.pid for worker in workers for child in worker.children(recursive=True)},
         "groups and files": {str(folder) for folder in kept},
-        "shared memory": set(shared_files.listing()),
+        "shared memory": set(shared_memory.listing()),
         "descriptors": len(os.listdir("/proc/self/fd")) if os.path.exists("/proc/self/fd") else 0,
     }
 

@@ -2,11 +2,9 @@
 
 import subprocess
 import sys
-import types
 
 import psutil
 import pytest
-from packaging.requirements import Requirement
 
 from helpers import machine
 
@@ -74,50 +72,10 @@ def test_a_container_limits_the_cores(cgroups, monkeypatch, files, expected):
     assert machine.cores() == expected
 
 
-class NvmlError(Exception):
-    """Stands in for pynvml.NVMLError."""
-
-
-def stand_in_for_nvml(initialise=lambda: None):
-    calls = []
-    return types.SimpleNamespace(
-        NVMLError=NvmlError,
-        nvmlInit=initialise,
-        nvmlShutdown=lambda: calls.append("shutdown"),
-        nvmlDeviceGetCount=lambda: 2,
-        nvmlDeviceGetHandleByIndex=lambda index: index,
-        nvmlDeviceGetName=lambda handle: [b"Old Card", "New Card"][handle],
-        nvmlDeviceGetMemoryInfo=lambda handle: types.SimpleNamespace(total=8 * 10**9, free=6 * 10**9),
-        calls=calls,
-    )
-
-
-def test_cards_are_found_through_nvml_which_is_shut_down(monkeypatch):
-    nvml = stand_in_for_nvml()
-    monkeypatch.setitem(sys.modules, "pynvml", nvml)
-    assert [gpu.name for gpu in machine.gpus()] == ["Old Card", "New Card"]
-    assert machine.gpus()[0].total == 8 * 10**9
-    assert nvml.calls == ["shutdown", "shutdown"]
-    assert str(machine._check_gpu()) == "[ OK ] GPU: Old Card (8.00 GB), New Card (8.00 GB)"
-
-
-def test_nvml_without_a_driver_means_no_card(monkeypatch):
-    def initialise():
-        raise NvmlError("driver not loaded")
-
-    monkeypatch.setitem(sys.modules, "pynvml", stand_in_for_nvml(initialise))
-    assert machine.gpus() == []
-    assert machine._check_gpu().status == "NOTE"
-
-
-def test_no_nvml_means_no_card(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert machine.gpus() == []
-
-
 def test_importing_machine_does_not_import_tensorflow():
     script = (
-        "import sys, helpers.machine as m; m.gpus(), m.version('keras'); print('tensorflow' in sys.modules)"
+        "import sys, helpers.machine as m, helpers.gpu as g; g.gpus(), m.version('keras');"
+        "print('tensorflow' in sys.modules)"
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"
@@ -129,46 +87,3 @@ def test_disk_is_measured_for_a_folder_that_is_not_there_yet(tmp_path):
 
 def test_version_of_a_missing_package_is_none():
     assert machine.version("no-such-package-of-anyone") is None
-
-
-@pytest.mark.parametrize(
-    ("requirement", "complaint"),
-    [
-        ("psutil>=1", None),
-        ("psutil<1", f"psutil is {psutil.__version__} and not <1"),
-        ("no-such-package-of-anyone", "no-such-package-of-anyone is missing"),
-    ],
-)
-def test_a_wrong_package_is_named(requirement, complaint):
-    assert machine._complaint(Requirement(requirement)) == complaint
-
-
-@pytest.mark.parametrize(("available", "status"), [(8 * 10**9, "OK"), (3 * 10**9, "NOTE"), (10**9, "FAIL")])
-def test_little_ram_is_noted_and_less_fails(monkeypatch, available, status):
-    monkeypatch.setattr(machine, "ram_available", lambda: available)
-    assert machine._check_ram().status == status
-
-
-def test_missing_data_and_a_full_disk_say_what_to_do(monkeypatch, tmp_path):
-    monkeypatch.setenv("OOM_DATA", str(tmp_path))
-    monkeypatch.setattr(machine, "disk_free", lambda folder: 10**6)
-    data, disk = machine._check_data()
-    assert data.status == "NOTE"
-    assert "python -m helpers data" in data.advice
-    assert disk.status == "FAIL"
-    assert "OOM_DATA" in disk.advice
-
-
-def test_every_item_that_is_not_ok_says_what_to_do():
-    items = machine.check()
-    assert {item.status for item in items} <= {"OK", "NOTE", "FAIL"}
-    assert all(item.advice for item in items if item.status != "OK")
-    assert all("\n" not in str(item) for item in items)
-
-
-def test_the_command_prints_the_items_and_fails_when_one_does(monkeypatch, capsys):
-    monkeypatch.setattr(machine, "check", lambda: [machine.Item("OK", "fine")])
-    assert machine.command(None) == 0
-    monkeypatch.setattr(machine, "check", lambda: [machine.Item("FAIL", "no RAM", "buy some")])
-    assert machine.command(None) == 1
-    assert capsys.readouterr().out == "[ OK ] fine\n[FAIL] no RAM; buy some\n"

@@ -1,0 +1,1 @@
+"""What only the notebooks need; one folder for each notebook."""

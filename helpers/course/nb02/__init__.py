@@ -1,0 +1,1 @@
+"""The lesson code of notebook 02."""

@@ -1,0 +1,1 @@
+"""The training memory of a Keras model before it runs."""

@@ -1,0 +1,1 @@
+"""`run` one function on a budget in a process of its own."""

@@ -1,0 +1,290 @@
+"""One job, watched from its start until nothing of it is left."""
+
+import os
+import select
+import selectors
+import shutil
+import signal
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import replace
+
+from helpers.gpu import Utilisation
+from helpers.jobs.channel import Receiver
+from helpers.jobs.launch import Job
+from helpers.jobs.task import Ending, Failure
+from helpers.watching import cgroups, limits, processes
+from helpers.watching.lines import ELSEWHERE, LineFollower
+from helpers.watching.record import Curves, Log, Phase
+from helpers.watching.sampler import INTERVAL, Sampler
+
+PIECE = 65_536
+LIVE_INTERVAL = 0.2
+SECONDS_TO_PREPARE = 120
+
+
+class CallerIsGone(Exception):
+    """Nobody waits for this job any more."""
+
+
+class Watch:
+    """Runs one `Task`; `caller` is told what it prints and how much it uses, and in the end how it ended."""
+
+    def __init__(self, caller, task, fork):
+        self.caller, self.task, self.fork = caller, task, fork
+        self.log, self.receiver, self.unsent = Log(), Receiver(), []
+        self.phases, self.vram, self.waiting, self.idle = [], [], [], None
+        self.value = self.failure = self.device = self.peak_vram = None
+        self.ended_by = self.status = self.rusage = None
+        self.job = self.limiter = self.sampler = self.follower = self.end = self.temporary_folder = None
+        self.ready, self.current_vram, self.mapped = False, 0, 0
+        self.selector, self.utilisation = selectors.DefaultSelector(), Utilisation()
+        self.handlers = {
+            "ready": self._on_ready,
+            "phase_begin": self._on_phase_begin,
+            "phase_end": self._on_phase_end,
+            "waiting": self._on_waiting,
+            "mapped": self._on_mapped,
+            "value": self._on_value,
+            "failure": self._on_failure,
+        }
+
+    def run(self):
+        """Watch the job to its end and tell the caller; a job that could not even start is told as an OSError."""
+        try:
+            self._start()
+        except OSError as error:
+            self._clean_up()
+            self.caller.send(("refused", str(error)))
+            return
+        except BaseException:
+            self._clean_up()
+            raise
+        try:
+            while not self._reaped():
+                self._step()
+            self.ended = time.monotonic()
+        finally:
+            self._clean_up()
+        self.caller.send(("end", self._ending()))
+
+    def _start(self):
+        self.began = self.next_tick = self.last_live = time.monotonic()
+        limiter = limits.best(self.task.on_limit, self.task.limiter).limiter
+        self.temporary_folder = tempfile.mkdtemp(prefix=f"{cgroups.PREFIX}-{os.getpid()}-")
+        self.job = Job(self.task, self.temporary_folder, self.fork, self.caller.fileno())
+        self.limiter = limiter(self.job.pid)
+        self.limiter.admit()
+        self.sampler = Sampler(self.job.pid, self.limiter)
+        for pipe, read in ((self.job.output, self._read_output), (self.job.reports, self._read_reports)):
+            self.selector.register(pipe.reading, selectors.EVENT_READ, read)
+        self.selector.register(self.caller, selectors.EVENT_READ, self._read_caller)
+        self.may_have_ended = True
+        self.end = processes.open_pidfd(self.job.pid)
+        if self.end:  # tells of the job's end, so that nobody has to ask all the time
+            self.selector.register(self.end, selectors.EVENT_READ, self._on_end)
+
+    def _on_end(self, end):
+        self.may_have_ended = True
+
+    def _step(self):
+        for key, _ in self.selector.select(max(0.0, self.next_tick - time.monotonic())):
+            key.data(key.fileobj)
+        now = time.monotonic()
+        if now - self.began > self.task.timeout + (0 if self.ready else SECONDS_TO_PREPARE):
+            self._end("timeout")
+        if now < self.next_tick:
+            return
+        if self.ready:
+            self._tick(now)
+        pause = self.sampler.pause() if self.ready else INTERVAL
+        self.next_tick = max(self.next_tick, now - pause) + pause  # in step, unless it is very late
+
+    def _tick(self, now):
+        if self.follower.is_asked:  # not as it comes: it comes in many small pieces
+            self._read_stack(self.job.stacks.reading)
+        if self.device:
+            self._read_vram()
+        used = self.sampler.tick()
+        self.utilisation.tick(now - self.began)
+        if self.limiter.exceeded(used):
+            self._end("budget")
+        if self.follows_vram:
+            self.follower.look(self.current_vram)
+        else:
+            self.follower.look(self.sampler.held, self.sampler.faults)
+        self.follower.ask()
+        self._show(now, used)
+
+    def _end(self, why):
+        self.ended_by = self.ended_by or why
+        with suppress(ProcessLookupError):  # it has just ended by itself
+            os.kill(self.job.pid, signal.SIGKILL)
+
+    def _reaped(self):
+        """Reap whatever ended; True once the job itself did."""
+        if not self.may_have_ended:
+            return False
+        self.may_have_ended = self.end is None
+        try:
+            while True:
+                pid, status, rusage = os.wait4(-1, os.WNOHANG)
+                if pid == self.job.pid:
+                    self.status, self.rusage = status, rusage
+                if pid == 0:
+                    break
+        except ChildProcessError:
+            pass
+        return self.status is not None
+
+    def _show(self, now, used):
+        """Pass on what is new, but never wait for the caller: a watchdog that waits does not watch."""
+        if now - self.last_live > LIVE_INTERVAL:
+            self.last_live = now
+            facts = {"seconds": now - self.began, "ram": used, "peak": self.sampler.peak}
+            self.unsent.append(("live", facts))
+        if self.unsent and select.select([], [self.caller], [], 0)[1]:
+            self.caller.send(self.unsent.pop(0))
+
+    def _read_caller(self, caller):
+        """A caller that speaks while a job runs wants it stopped."""
+        try:
+            caller.recv()
+        except (EOFError, OSError):
+            raise CallerIsGone from None
+        self._end("caller")
+
+    def _read(self, end):
+        try:
+            piece = os.read(end.fileno(), PIECE)
+        except OSError:
+            return b""
+        if not piece and end in self.selector.get_map():
+            self.selector.unregister(end)
+        return piece
+
+    def _read_output(self, end):
+        piece = self._read(end)
+        shown = self.log.add(piece)
+        if shown:
+            self.unsent.append(("output", shown))
+        return piece
+
+    def _read_stack(self, end):
+        piece = self._read(end)
+        self.follower.hear(piece)
+        return piece
+
+    def _read_reports(self, end):
+        piece = self._read(end)
+        for message in self.receiver.feed(piece):
+            self.handlers[message.kind](message)
+        return piece
+
+    def _on_ready(self, message):
+        """The job is prepared: from here on its memory and its time count."""
+        self.device = message.facts["device"]
+        self.follows_vram = self.device is not None and self.task.ram is None
+        self.sampler.start()
+        baseline = 0 if self.follows_vram else self.sampler.held
+        self.follower = LineFollower(self.job.pid, baseline, on_device=self.follows_vram)
+        self.limiter.arm(self.task.ram or self.task.spare)
+        self.began = time.monotonic()
+        self.ready = True
+        with suppress(BrokenPipeError):  # it died in this very moment
+            self.job.go.writing.write(b"!")
+
+    def _read_vram(self):
+        for moment, current, peak in self.job.vram.read():
+            self.vram.append((moment - self.began, current))
+            self.current_vram, self.peak_vram = current, max(self.peak_vram or 0, peak)
+
+    def _on_phase_begin(self, message):
+        self.phases.append(Phase(message.facts["name"], message.moment - self.began))
+
+    def _on_phase_end(self, message):
+        name, items = message.facts["name"], message.facts["items"]
+        for place, stretch in reversed(list(enumerate(self.phases))):
+            if stretch.name == name and stretch.end is None:
+                self.phases[place] = replace(stretch, end=message.moment - self.began, items=items)
+                break
+
+    def _on_waiting(self, message):
+        stretches = message.facts["stretches"]
+        self.waiting += [(start - self.began, end - self.began) for start, end in stretches]
+        self.idle = message.facts["idle"]
+
+    def _on_mapped(self, message):
+        self.mapped = message.facts["files"]
+
+    def _on_value(self, message):
+        self.value = message.payload
+
+    def _on_failure(self, message):
+        self.failure = Failure(**message.facts)
+
+    def _clean_up(self):
+        """Leave nothing behind, however far it came: processes, what they still had to say, shared memory, groups,
+        files."""
+        self.utilisation.close()
+        processes.end_descendants(os.getpid())
+        if self.job:
+            self._read_the_rest()
+            self.job.close()
+        if self.end:
+            self.end.close()
+        self.selector.close()
+        if self.ready:
+            self._close_the_account()
+        if self.limiter:
+            self.limiter.release()
+        if self.temporary_folder:
+            shutil.rmtree(self.temporary_folder, ignore_errors=True)
+
+    def _read_the_rest(self):
+        for read, pipe in ((self._read_output, self.job.output), (self._read_reports, self.job.reports)):
+            while pipe.reading in self.selector.get_map() and read(pipe.reading):
+                pass
+        while self.ready and self._read_stack(self.job.stacks.reading):
+            pass
+        self._read_vram()
+
+    def _close_the_account(self):
+        over_budget = self.limiter.ended()
+        if over_budget:
+            self.ended_by = self.ended_by or "budget"
+            self.status = int(signal.SIGKILL)  # cgroup v1 kills one process; the job is all of them
+        highest = self.rusage.ru_maxrss * 1024 if self.rusage else 0
+        self.sampler.finish(highest, self.mapped, killed_at=self.limiter.budget if over_budget else 0)
+        self.sampler.shared_files.remove()
+
+    def _ending(self):
+        for kind, facts in self.unsent:
+            if kind == "output":
+                self.caller.send((kind, facts))
+        waiting = tuple(self.waiting) if self.idle is not None else None
+        return Ending(
+            status=self.status,
+            ended_by=self.ended_by,
+            seconds=self.ended - self.began,
+            log=bytes(self.log),
+            limiter=self.limiter.name,
+            value=self.value,
+            failure=self.failure,
+            device=self.device,
+            peak_ram=self.sampler.peak if self.ready else None,
+            peak_vram=self.peak_vram,
+            idle=self.idle,
+            lines=self._lines() if self.ready else [],
+            phases=tuple(self.phases),
+            curves=Curves(*self.sampler.curve(), tuple(self.vram), tuple(self.utilisation.readings), waiting),
+        )
+
+    def _lines(self):
+        if self.follows_vram:
+            return self.follower.lines(self.peak_vram or 0)
+        found = self.follower.lines(self.sampler.peak_held)
+        if self.sampler.peak_elsewhere:
+            found.append((ELSEWHERE, self.sampler.peak_elsewhere))
+        return sorted(found, key=lambda item: -item[1])
