@@ -183,7 +183,7 @@ class Command:
         self.card.close()
 
     def _watched(self):
-        self.sampler.finish(self.usage.ru_maxrss * 1024)
+        self.sampler.finish(self.usage)
         self.over_budget = self.over_budget or bool(self.ram_budget and self.limiter.ended())
         self.limiter.release()
         exit_code = processes.exit_code_of(self.status)

@@ -255,8 +255,7 @@ class Watch:
         if over_budget:
             self.ended_by = self.ended_by or "budget"
             self.status = int(signal.SIGKILL)  # cgroup v1 kills one process; the job is all of them
-        highest = self.rusage.ru_maxrss * 1024 if self.rusage else 0
-        self.sampler.finish(highest, self.mapped, killed_at=self.limiter.budget if over_budget else 0)
+        self.sampler.finish(self.rusage, self.mapped, killed_at=self.limiter.budget if over_budget else 0)
         self.sampler.shared_files.remove()
 
     def _ending(self):

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import psutil
 
+from helpers.watching.pages import PAGE, reach
+
 PROC = Path("/proc")
 HAS_PROC = PROC.joinpath("self", "status").exists()
-PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
 class Memory(NamedTuple):
@@ -72,6 +73,13 @@ class Meter:
         """How many pages all its threads have touched for the first time; None where the system does not tell."""
         try:
             return _minor_faults(os.pread(self._counters, 1024, 0))
+        except (OSError, TypeError, IndexError):
+            return None
+
+    def reach(self):
+        """The account of `reach` for this process; None where the system does not tell."""
+        try:
+            return reach(*_all_faults(os.pread(self._counters, 1024, 0)))
         except (OSError, TypeError, IndexError):
             return None
 
@@ -171,7 +179,12 @@ def page_faults(pid, threads=None):
 
 
 def _minor_faults(stat):
-    return int(stat.rpartition(b")")[2].split()[7])
+    return _all_faults(stat)[0]
+
+
+def _all_faults(stat):
+    fields = stat.rpartition(b")")[2].split()
+    return int(fields[7]), int(fields[9])
 
 
 def _threads(pid):

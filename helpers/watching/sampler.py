@@ -6,6 +6,7 @@ from array import array
 
 from helpers.watching import processes
 from helpers.watching.lines import Allowance
+from helpers.watching.pages import reach
 from helpers.watching.shared_memory import SharedFiles
 
 INTERVAL = 0.009
@@ -38,12 +39,13 @@ class Sampler:
         self._growing, self._look_until = False, 0.0
         self._fast_below_peak = Allowance(*FAST_READINGS_BELOW_PEAK)
         self._full_at, self._seen, self._looked, self._files = 0.0, b"", False, 0
+        self._anchor = None
 
     def start(self):
         """Take the baseline: what the process holds now is not the job's."""
         self.started = time.monotonic()
         self._meter = processes.Meter(self.pid)
-        self._last = self._base = self._meter.read()
+        self._last = self._base = self._read()
         self.faults = self._meter.faults()
         self._base_bytes = self._base.anonymous + self._base.shared_memory
         self._charged_base = self.limiter.charged()
@@ -57,10 +59,12 @@ class Sampler:
         if self._is_as_before(now):
             self._growing = False
         else:
+            anchor = self._anchor
             memory = self._glance(now) or self._full_reading(now)
             if memory.resident == 0:  # it has just ended
+                self._anchor = anchor
                 return self.used
-            spike = max(0, self._take(memory, now))
+            spike = max(0, self._take(memory, now, anchor))
         self._seconds.append(now - self.started)
         self._ram.append(self.used + spike)
         return self.used
@@ -73,12 +77,12 @@ class Sampler:
         self._looked = not before or self._seen != before
         return not self._looked
 
-    def _take(self, memory, now):
+    def _take(self, memory, now, anchor):
         """Count a reading; returns the bytes by which memory was higher since the last one."""
         files = self._look_around(now)
         alone = self._added(memory.anonymous, memory.shared_memory, files)
         used = alone if len(self.family) <= 1 else self._used_by_family(memory, alone, files)
-        spike = self._spike(memory) - alone
+        spike = self._spike(memory, anchor) - alone
         before, self.used = self.used, max(0, used)
         self._growing = self._is_worth_a_close_look(self.used - before, now)
         self.peak = max(self.peak, self.used + max(0, spike))
@@ -104,13 +108,16 @@ class Sampler:
         """All bytes of the job's own process at the last reading, those before its start included."""
         return self._last.anonymous + self._last.shared_memory
 
-    def finish(self, highest_resident=0, mapped=0, killed_at=0):
-        """The job has ended; `highest_resident` is the kernel's figure from `wait4`, `mapped` the bytes of files that
-        were in it at last: both may have risen since the last reading. A job that the kernel killed at its budget had
+    def finish(self, rusage=None, mapped=0, killed_at=0):
+        """The job has ended; `rusage` has the kernel's figures from `wait4`, `mapped` is the bytes of files that were
+        in it at last: both may have risen since the last reading. A job that the kernel killed at its budget had
         filled it, whatever was seen of that."""
         self._meter.close()
+        highest_resident = rusage.ru_maxrss * 1024 if rusage else 0
         if highest_resident > self._last.highest and not self._had_children:
-            last_rise = highest_resident - max(mapped, self._last.files) - self._base_bytes
+            last_rise = highest_resident - max(mapped, self._last.files)
+            most = self._most_held(self._anchor, reach(rusage.ru_minflt, rusage.ru_majflt))
+            last_rise = min(last_rise, most) - self._base_bytes
             self.peak = max(self.peak, last_rise)
             self._peak_alone = max(self._peak_alone, last_rise)
         if killed_at > self.peak:
@@ -147,13 +154,30 @@ class Sampler:
 
     def _full_reading(self, now):
         self._full_at = now + SECONDS_BETWEEN_FULL
-        return self._meter.read()
+        return self._read()
 
-    def _spike(self, memory):
-        """The highest point since the last reading, which may lie between the two."""
+    def _read(self):
+        """A full reading is also the anchor of what can have been reached until the next one."""
+        reach_before = self._meter.reach()
+        memory = self._meter.read()
+        self._anchor = memory.anonymous + memory.shared_memory, reach_before
+        return memory
+
+    def _spike(self, memory, anchor):
+        """The highest point since the last reading, which may lie between the two. The kernel's figure has files in
+        it, and those that were mapped and left in between nobody saw: it counts as far as the job can have reached."""
         if memory.highest <= self._last.highest:
             return 0
-        return memory.highest - max(memory.files, self._last.files) - self._base_bytes
+        highest = memory.highest - max(memory.files, self._last.files)
+        if highest > memory.anonymous + memory.shared_memory:
+            highest = min(highest, self._most_held(anchor, self._meter.reach()))
+        return highest - self._base_bytes
+
+    @staticmethod
+    def _most_held(anchor, reach_now):
+        """The bytes that a process can have held since an anchor, at the most."""
+        held, reach_then = anchor
+        return float("inf") if None in (reach_now, reach_then) else held + reach_now - reach_then
 
     def _look_around(self, now):
         """Find children and shared files; returns the bytes of these. With every reading that finds a change if nobody
