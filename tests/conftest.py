@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from helpers.watching import cgroups, shared_memory
+from helpers.watching import cgroups, names, shared_memory
 
 OWNERS = {str(os.getpid())}
 """This process and every worker that it ever had: what bears their number is ours to remove."""
@@ -18,11 +18,11 @@ def leftovers():
     """Everything that a job of this process could leave: processes, groups, temporary files, shared memory."""
     workers = psutil.Process().children()
     OWNERS.update(str(worker.pid) for worker in workers)
-    files = Path(tempfile.gettempdir()).glob(f"{cgroups.PREFIX}-*-*")
+    files = Path(tempfile.gettempdir()).glob(names.PATTERN)
     kept = [
         folder
         for folder in [*cgroups.groups(), *files]
-        if folder.name.removeprefix(cgroups.PREFIX).split("-")[1] in OWNERS
+        if folder.name.removeprefix(names.PREFIX).split("-")[1] in OWNERS
     ]
     return {
         "processes": {child.pid for worker in workers for child in worker.children(recursive=True)},

@@ -1,15 +1,19 @@
 """What a job tells about itself while it runs: its phases, its waiting times, its result."""
 
+import fcntl
 import json
 import os
 import struct
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import SimpleNamespace
 from typing import NamedTuple
 
-_channel = None
+from helpers.watching.answering import identity, out_of_the_way
+
+_channel = _pipe = _owner = None
+"""The descriptor, which file it leads to, and the process that is the job; children of that one may tell as well."""
 _writing = threading.Lock()
 HEADER = struct.Struct("!II")
 """Two lengths: of the message, which is JSON, and of the bytes after it."""
@@ -18,11 +22,13 @@ FACTS = {
     "phase_begin": {"name"},
     "phase_end": {"name", "items"},
     "waiting": {"stretches", "idle"},
-    "mapped": {"files"},
+    "mapped": {"files", "returned"},
     "value": set(),
     "failure": {"kind", "type", "message", "traceback"},
 }
 """What can be told, and the facts that belong to it."""
+FROM_ANYBODY = ("phase_begin", "phase_end", "waiting")
+"""What children of the job may tell; the rest is about the job itself."""
 
 
 class Message(NamedTuple):
@@ -36,9 +42,11 @@ class Message(NamedTuple):
 
 
 def open_channel(descriptor):
-    """Called once in the job's process, before the job starts."""
-    global _channel
-    _channel = descriptor
+    """Called once in the job's process, before the job starts. The channel is put out of the way of programs that
+    close whatever they find."""
+    global _channel, _pipe, _owner
+    _channel = out_of_the_way(descriptor)
+    _pipe, _owner = identity(_channel), os.getpid()
 
 
 def is_open():
@@ -46,23 +54,50 @@ def is_open():
     return _channel is not None
 
 
-def tell(kind, payload=b"", /, **facts):
-    """Send one fact to whoever watches this job; outside a job nothing happens."""
-    if _channel is None:
+def tell(kind, /, *payload, **facts):
+    """Send one fact to whoever watches this job, with bytes in any number of pieces; outside a job nothing happens."""
+    if _channel is None or (kind not in FROM_ANYBODY and _owner not in (None, os.getpid())):
         return
     message = json.dumps((kind, time.monotonic(), facts)).encode()
-    _send(HEADER.pack(len(message), len(payload)) + message + payload)
+    size = sum(memoryview(piece).nbytes for piece in payload)
+    _send(HEADER.pack(len(message), size) + message, *payload)
 
 
-def _send(message):
+def _send(*pieces):
     global _channel
-    view = memoryview(message)
     with _writing:
         try:
-            while view:
-                view = view[os.write(_channel, view) :]
+            with _alone():
+                for piece in pieces:
+                    view = memoryview(piece)
+                    while view:
+                        view = view[os.write(_channel, view) :]
         except (OSError, TypeError):  # the job closed the channel
             _channel = None
+
+
+@contextmanager
+def _alone():
+    """No other process of the job writes in the meantime; the lock of one that dies is given back by the system."""
+    if _pipe is not None and identity(_channel) != _pipe:
+        raise OSError("the job has opened something else in the place of the channel")
+    with suppress(OSError):  # not every system locks a pipe
+        fcntl.lockf(_channel, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            fcntl.lockf(_channel, fcntl.LOCK_UN)
+
+
+def _renew_the_lock():
+    """In a forked child: another thread of its parent may have held the lock, and is not here to give it back."""
+    global _writing
+    _writing = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_the_lock)
 
 
 class Receiver:
@@ -75,23 +110,23 @@ class Receiver:
 
     def __init__(self):
         self._buffer = bytearray()
-        self._broken = False
+        self.is_broken = False
 
     def feed(self, piece):
         """The messages that are whole with this piece."""
         messages = []
         self._buffer += piece
-        while not self._broken and len(self._buffer) >= HEADER.size:
+        while not self.is_broken and len(self._buffer) >= HEADER.size:
             lengths = HEADER.unpack_from(self._buffer)
             middle, end = HEADER.size + lengths[0], HEADER.size + sum(lengths)
             if sum(lengths) > self.LONGEST:
-                self._broken = True
+                self.is_broken = True
             elif len(self._buffer) < end:
                 break
             else:
                 messages += self._read(self._buffer[HEADER.size : middle], bytes(self._buffer[middle:end]))
                 del self._buffer[:end]
-        if self._broken:
+        if self.is_broken:
             self._buffer.clear()
         return messages
 
@@ -102,7 +137,7 @@ class Receiver:
                 return [Message(kind, moment, facts, payload)]
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             pass
-        self._broken = True
+        self.is_broken = True
         return []
 
 
@@ -129,6 +164,6 @@ def _number(items):
         return None
     try:
         number = float(items)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise TypeError(f"items of a phase is a number, such as len(rows), not {items!r:.60}") from None
     return int(number) if number.is_integer() else number

@@ -1,31 +1,30 @@
 """Inside the job's own process: prepare it, run the function, say how it ended."""
 
-import faulthandler
 import os
 import resource
+import select
 import signal
 import sys
 import tempfile
 import traceback
 from contextlib import suppress
 
-import cloudpickle
-
 from helpers import machine
-from helpers.jobs import channel, heap
+from helpers.jobs import channel, heap, main_module, shipping
 from helpers.jobs.device import Reporter, open_device
 from helpers.jobs.failures import failure_kind, text_of, traceback_of
+from helpers.jobs.leaving import forget_the_warm_ones, leave
 from helpers.jobs.task import JOB_ENVIRONMENT
 from helpers.jobs.vram_log import VramLog
 from helpers.watching import answering, processes
 from helpers.watching.lines import LIBRARIES, OURS
 
-LARGEST_RESULT = 50 * 10**6
+SECONDS_FOR_A_WORD = 10
 
 
 def main(task, temporary_folder, reports, stacks, vram, go):
     """Run a `Task`; never returns. The last four are descriptors: what the job tells, where its lines are written,
-    where the memory of its device, and where the word to begin comes from."""
+    where the memory of its device, and where the word to go on comes from."""
     code = 1
     try:
         channel.open_channel(reports)
@@ -34,28 +33,52 @@ def main(task, temporary_folder, reports, stacks, vram, go):
         if task.vram is not None:
             device = open_device(task.vram, growth=task.growth, touch=task.ram is not None)
         reporter = Reporter(device, VramLog(vram)) if device else None
-        answering.listen(stacks, (*LIBRARIES, *OURS))
-        function = cloudpickle.loads(task.function)  # and the modules that it lives in
+        answering.listen(answering.out_of_the_way(stacks), (*LIBRARIES, *OURS))
+        function = shipping.unpack(task.function)  # and the modules that it lives in
         heap.give_back()
         _forget_the_peak()
         channel.tell("ready", device=device.kind if device else None)
-        if os.read(go, 1):
-            code = _perform(function, task.arguments, reporter)
+        word = _Word(go)
+        if word.wait():
+            code = _perform(function, task.arguments, reporter, word)
     except BaseException as error:
         code = _tell_failure(error)
     finally:
-        _leave(code)
+        function = None  # a program's own things are gone before its end, too
+        leave(code)
+
+
+class _Word:
+    """The watcher's word to go on; a job that has closed the line to it goes on without."""
+
+    def __init__(self, descriptor):
+        self._line = answering.out_of_the_way(descriptor)
+        self._pipe = answering.identity(self._line)
+
+    def wait(self, seconds=None):
+        """True once it came; False if it does not come any more, or not in time."""
+        with suppress(OSError):
+            if answering.identity(self._line) == self._pipe:
+                poll = select.poll()
+                poll.register(self._line, select.POLLIN)
+                return bool(poll.poll(seconds and 1000 * seconds) and os.read(self._line, 1))
+        return False
 
 
 def _move_in(task, temporary_folder):
     """Take over the caller's surroundings, so that the job behaves as it would there."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash on purpose leaves no core file
+    mark = {machine.JOB_VARIABLE: os.environ.get(machine.JOB_VARIABLE, "1")}
     os.environ.clear()
-    os.environ.update({**JOB_ENVIRONMENT, **task.environment, machine.JOB_VARIABLE: "1"})
+    os.environ.update({**JOB_ENVIRONMENT, **task.environment, **mark})
     os.environ["TMPDIR"] = tempfile.tempdir = temporary_folder
     sys.path[:] = task.path
     os.chdir(task.folder)
+    forget_the_warm_ones()
+    main_module.take_over(task.main, task.command_line)
+    if "numpy.random" in sys.modules:  # other numbers start anew in a fork by themselves, these do not
+        sys.modules["numpy.random"].seed()
 
 
 def _forget_the_peak():
@@ -65,22 +88,26 @@ def _forget_the_peak():
         file.write("5")
 
 
-def _perform(function, arguments, reporter):
+def _perform(function, arguments, reporter, word):
     if reporter:
         reporter.start()
+    returned = False
     try:
-        arguments, keywords = cloudpickle.loads(arguments)
+        arguments, keywords = shipping.unpack(arguments)
         value = function(*arguments, **keywords)
+        returned = True
     finally:
         if reporter:
             reporter.report()
-        channel.tell("mapped", files=processes.memory_of(os.getpid()).files)
+        channel.tell("mapped", files=processes.memory_of(os.getpid()).files, returned=returned)
+        if channel.is_open():
+            word.wait(SECONDS_FOR_A_WORD)  # what the watcher sees until then came before the function's end
     return _tell_value(value)
 
 
 def _tell_value(value):
     try:
-        pickled = cloudpickle.dumps(value)
+        size, pieces = shipping.pack_result(value)
     except MemoryError:
         raise
     except Exception as error:
@@ -90,14 +117,14 @@ def _tell_value(value):
         )
         channel.tell("failure", kind="result", type=type(error).__name__, message=sentence, traceback="")
         return 1
-    if len(pickled) > LARGEST_RESULT:
+    if size > shipping.LARGEST:
         sentence = (
-            f"the job finished, but its result is {len(pickled) // 10**6} MB, more than the "
-            f"{LARGEST_RESULT // 10**6} MB that are sent back; return a summary, or write it to a file"
+            f"the job finished, but its result is {size // 10**6} MB, more than the "
+            f"{shipping.LARGEST // 10**6} MB that are sent back; return a summary, or write it to a file"
         )
         channel.tell("failure", kind="result", type="ValueError", message=sentence, traceback="")
         return 1
-    channel.tell("value", pickled)
+    channel.tell("value", *pieces)
     return 0
 
 
@@ -110,14 +137,3 @@ def _tell_failure(error):
     channel.tell("failure", kind=kind, type=type(error).__name__, message=text_of(error), traceback=text)
     sys.stderr.write(text)
     return error.code if isinstance(error, SystemExit) and isinstance(error.code, int) else 1
-
-
-def _leave(code):
-    """End at once: no exit handlers, no waiting for threads; the watcher takes care of the rest."""
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except Exception:
-        pass  # the job closed them
-    faulthandler.disable()
-    os._exit(code)

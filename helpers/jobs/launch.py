@@ -32,6 +32,7 @@ def import_warm():
 
 def begin_spawned(task, temporary_folder, *descriptors):
     """In a fresh process: what the warm one has done before it forks. Never returns."""
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     sys.path[:] = task.path
     import_warm()
     child.main(task, temporary_folder, *descriptors)
@@ -76,6 +77,7 @@ class Job:
         if pid:
             return pid
         try:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
             prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
             os.setsid()
             os.close(stranger)

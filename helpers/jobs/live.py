@@ -51,11 +51,20 @@ class Live:
             return
         self._line("")
         piece = readable("\n".join(shown)) + "\n"
-        sys.stdout.write(piece)
         self._printed += len(piece)
         if self._printed > SHOWN:
-            sys.stdout.write("[more was printed; trial.log has it]\n")
-        sys.stdout.flush()
+            piece += "[more was printed; trial.log has it]\n"
+        _write(sys.stdout, piece)
+
+
+def _write(stream, text):
+    """Show text as far as the stream can take it; one that is closed, full or missing is no reason to end a job."""
+    try:
+        encoding = getattr(stream, "encoding", None) or "utf-8"
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        stream.flush()
+    except (AttributeError, LookupError, OSError, ValueError):
+        pass
 
 
 def _notebook_line():
@@ -81,11 +90,9 @@ def _notebook_line():
 
 def _terminal_line():
     """A line on a terminal that the next one overwrites; elsewhere nothing."""
-    if not sys.stderr.isatty():
-        return lambda text: None
-
-    def show(text):
-        sys.stderr.write(f"\r\x1b[2K{text[:120]}")
-        sys.stderr.flush()
-
-    return show
+    stream = sys.stderr
+    try:
+        is_terminal = stream.isatty()
+    except (AttributeError, ValueError):  # there is none, or it was closed
+        is_terminal = False
+    return (lambda text: _write(stream, f"\r\x1b[2K{text[:120]}")) if is_terminal else (lambda text: None)

@@ -40,7 +40,7 @@ def verdict_of(outcome, ending, exit_code, task):
     ram, vram = format_bytes(task.ram), format_bytes(task.vram)
     if outcome == "killed":
         budget = f"its RAM budget of {ram}" if task.ram else "all the RAM that this machine could spare"
-        return f"Killed: it went over {budget} (SIGKILL, exit code {exit_code})."
+        return f"Killed: {_passing(budget, ending)} (SIGKILL, exit code {exit_code})."
     if outcome == "memory-error":
         what = ending.failure.type if ending.failure else f"std::bad_alloc, exit code {exit_code}"
         return f"Out of memory: an allocation was refused on its RAM budget of {ram} ({what})."
@@ -54,6 +54,13 @@ def verdict_of(outcome, ending, exit_code, task):
     return _sentence_of_error(ending, exit_code)
 
 
+def _passing(budget, ending):
+    if not ending.returned:
+        return f"it went over {budget}"
+    then = "while its result was packed" if ending.value is None else "in what Python runs at the end"
+    return f"its function had returned, and then it went over {budget} {then}"
+
+
 def _within(ram_budget, vram_budget):
     budgets = [(ram_budget, "RAM"), (vram_budget, "VRAM")]
     texts = [f"{format_bytes(budget)} of {kind}" for budget, kind in budgets if budget]
@@ -62,7 +69,7 @@ def _within(ram_budget, vram_budget):
 
 def _sentence_of_error(ending, exit_code):
     failure = ending.failure
-    if failure and failure.kind == "result":
+    if failure and failure.kind in ("result", "worker"):
         return f"Failed: {failure.message}."
     if failure:
         first_line = failure.message.strip().split("\n")[0][:200]

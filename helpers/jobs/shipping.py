@@ -2,12 +2,18 @@
 
 import inspect
 import io
+import pickle
+import struct
 
 import cloudpickle
 
+from helpers.jobs import main_module
 from helpers.units import format_bytes
 
 LARGEST = 50 * 10**6
+
+
+COUNT, LENGTH = struct.Struct("!I"), struct.Struct("!Q")
 
 
 class TooLarge(Exception):
@@ -30,8 +36,60 @@ def pack(thing):
             raise TooLarge
         return True
 
-    cloudpickle.Pickler(file, protocol=5, buffer_callback=check_buffer).dump(thing)
+    pickler = main_module.Pickler(file, protocol=5, buffer_callback=check_buffer)
+    pickler.dump(thing)
+    if pickler.found:
+        pickler.dump(pickler.found)
     return file.getvalue()
+
+
+def unpack(pickled):
+    """In the job: the thing again; what the caller's `__main__` calls by a name is called so in the job's."""
+    file = io.BytesIO(pickled)
+    unpickler = pickle.Unpickler(file)
+    thing = unpickler.load()
+    if file.tell() < len(pickled):
+        main_module.names().update(unpickler.load())
+    return thing
+
+
+class _CountingFile(io.BytesIO):
+    """Keeps what is written as long as it is small enough to be sent, and counts all of it."""
+
+    size = 0
+
+    def write(self, piece):
+        length = memoryview(piece).nbytes
+        self.size += length
+        if self.size <= LARGEST:
+            return super().write(piece)
+        self.seek(0)
+        self.truncate()
+        return length
+
+
+def pack_result(value):
+    """The size of a job's result, packed, and its pieces to be sent one after the other: large arrays as they lie in
+    memory, since there may be no room for a copy. Pieces of more than `LARGEST` bytes in all are not whole."""
+    file, buffers = _CountingFile(), []
+    cloudpickle.Pickler(file, protocol=5, buffer_callback=buffers.append).dump(value)
+    raw = [buffer.raw() for buffer in buffers]
+    lengths = b"".join(LENGTH.pack(piece.nbytes) for piece in raw)
+    pieces = [file.getbuffer(), *raw, lengths + COUNT.pack(len(raw))]
+    return sum(memoryview(piece).nbytes for piece in raw) + file.size, pieces
+
+
+def unpack_result(payload):
+    """In the caller: the value of what `pack_result` made."""
+    end = len(payload) - COUNT.size
+    (count,) = COUNT.unpack_from(payload, end)
+    begin = end - count * LENGTH.size
+    lengths = [length for (length,) in LENGTH.iter_unpack(payload[begin:end])]
+    start, buffers = begin - sum(lengths), []
+    for length in lengths:
+        buffers.append(bytearray(payload[start : start + length]))  # which can be written to
+        start += length
+    return pickle.loads(payload, buffers=buffers)
 
 
 def pack_job(job, arguments, keywords):

@@ -2,44 +2,55 @@
 
 import gc
 import os
-import shutil
 import signal
-import tempfile
-from multiprocessing.connection import Connection
-from pathlib import Path
+import sys
+from multiprocessing.connection import Connection, wait
 
 from helpers.jobs.launch import import_warm, prctl
 from helpers.jobs.watch import CallerIsGone, Watch
-from helpers.watching import cgroups, processes
+from helpers.watching import leftovers, processes
 
 PR_SET_CHILD_SUBREAPER = 36
+SECONDS_TO_LOOK = 1.0
 
 
-def main(descriptor, fork):
-    """Serve the caller at `descriptor` until it is gone; then leave no child behind."""
+def main(descriptor, fork, parent):
+    """Serve the caller at `descriptor`, which is the process `parent`, until it is gone; then leave no child behind."""
     caller = Connection(descriptor)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _leave)
     prctl(PR_SET_CHILD_SUBREAPER, 1)  # orphans of a job come here, where they are found and ended
-    _sweep()
+    leftovers.sweep()
     try:
         if fork:
             import_warm()
         caller.send(("warm", None))
         while True:
             _tidy()
-            Watch(caller, caller.recv(), fork).run()
+            Watch(caller, _next_task(caller, parent), fork, parent).run()
     except (EOFError, CallerIsGone, BrokenPipeError, ConnectionResetError):
         pass
     finally:
         processes.end_descendants(os.getpid())
 
 
-def _sweep():
-    """Remove what earlier supervisors could not, because they were killed themselves."""
-    cgroups.sweep()
-    folders = Path(tempfile.gettempdir()).glob(f"{cgroups.PREFIX}-*-*")
-    for folder in filter(cgroups.owner_is_gone, folders):
-        shutil.rmtree(folder, ignore_errors=True)
+def _next_task(caller, parent):
+    """The caller's end of the line says when it is gone, unless some process that it left behind holds it too."""
+    end = processes.open_pidfd(parent)
+    try:
+        while caller not in wait([caller, end] if end else [caller], None if end else SECONDS_TO_LOOK):
+            if os.getppid() != parent:
+                raise CallerIsGone
+        return caller.recv()
+    finally:
+        if end:
+            end.close()
+
+
+def _leave(number, frame):
+    """In order, which must not be disturbed by a second signal."""
+    signal.signal(number, signal.SIG_IGN)
+    sys.exit(128 + number)
 
 
 def _tidy():

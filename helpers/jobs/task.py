@@ -30,6 +30,9 @@ class Task:
     environment: dict[str, str]
     path: list[str]
     folder: str
+    main: dict[str, str] = field(default_factory=dict)
+    """Where the caller's `__main__` came from."""
+    command_line: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,8 @@ class Ending:
     seconds: float
     log: bytes
     limiter: str
+    returned: bool = False
+    """Whether the job's function came to its end, whatever happened then."""
     value: bytes | None = None
     failure: Failure | None = None
     device: str | None = None

@@ -11,13 +11,13 @@ ENTRIES = 1024
 SIZE = COUNT.size + ENTRIES * ENTRY.size
 
 
-def open_file():
+def open_file(content=bytes(SIZE)):
     """A file without a name for `VramLog`, in memory where the system can; it belongs to whoever opens it."""
     try:
         file = open(os.memfd_create("vram"), "w+b", buffering=0)  # noqa: SIM115
     except (AttributeError, OSError):
         file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
-    file.write(bytes(SIZE))  # not left empty: a disk that is full has to say so here
+    file.write(content)  # not left empty: a disk that is full has to say so here
     return file
 
 

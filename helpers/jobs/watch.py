@@ -14,7 +14,7 @@ from helpers.gpu import Utilisation
 from helpers.jobs.channel import Receiver
 from helpers.jobs.launch import Job
 from helpers.jobs.task import Ending, Failure
-from helpers.watching import cgroups, limits, processes
+from helpers.watching import limits, names, processes
 from helpers.watching.lines import ELSEWHERE, LineFollower
 from helpers.watching.record import Curves, Log, Phase
 from helpers.watching.sampler import INTERVAL, Sampler
@@ -31,14 +31,14 @@ class CallerIsGone(Exception):
 class Watch:
     """Runs one `Task`; `caller` is told what it prints and how much it uses, and in the end how it ended."""
 
-    def __init__(self, caller, task, fork):
-        self.caller, self.task, self.fork = caller, task, fork
+    def __init__(self, caller, task, fork, parent=None):
+        self.caller, self.task, self.fork, self.parent = caller, task, fork, parent or os.getppid()
         self.log, self.receiver, self.unsent = Log(), Receiver(), []
         self.phases, self.vram, self.waiting, self.idle = [], [], [], None
         self.value = self.failure = self.device = self.peak_vram = None
         self.ended_by = self.status = self.rusage = None
         self.job = self.limiter = self.sampler = self.follower = self.end = self.temporary_folder = None
-        self.ready, self.current_vram, self.mapped = False, 0, 0
+        self.ready, self.returned, self.current_vram, self.mapped = False, False, 0, 0
         self.selector, self.utilisation = selectors.DefaultSelector(), Utilisation()
         self.handlers = {
             "ready": self._on_ready,
@@ -72,7 +72,7 @@ class Watch:
     def _start(self):
         self.began = self.next_tick = self.last_live = time.monotonic()
         limiter = limits.best(self.task.on_limit, self.task.limiter).limiter
-        self.temporary_folder = tempfile.mkdtemp(prefix=f"{cgroups.PREFIX}-{os.getpid()}-")
+        self.temporary_folder = tempfile.mkdtemp(prefix=names.new_prefix())
         self.job = Job(self.task, self.temporary_folder, self.fork, self.caller.fileno())
         self.limiter = limiter(self.job.pid)
         self.limiter.admit()
@@ -142,6 +142,8 @@ class Watch:
         """Pass on what is new, but never wait for the caller: a watchdog that waits does not watch."""
         if now - self.last_live > LIVE_INTERVAL:
             self.last_live = now
+            if os.getppid() != self.parent:  # and some process that it left behind holds its end of the line
+                raise CallerIsGone
             facts = {"seconds": now - self.began, "ram": used, "peak": self.sampler.peak}
             self.unsent.append(("live", facts))
         if self.unsent and select.select([], [self.caller], [], 0)[1]:
@@ -180,6 +182,8 @@ class Watch:
         piece = self._read(end)
         for message in self.receiver.feed(piece):
             self.handlers[message.kind](message)
+        if self.receiver.is_broken or end not in self.selector.get_map():
+            self.job.go.writing.close()  # what the job tells is not heard any more: it shall not wait for an answer
         return piece
 
     def _on_ready(self, message):
@@ -192,7 +196,12 @@ class Watch:
         self.limiter.arm(self.task.ram or self.task.spare)
         self.began = time.monotonic()
         self.ready = True
-        with suppress(BrokenPipeError):  # it died in this very moment
+        self._let_go_on()
+
+    def _let_go_on(self):
+        with suppress(
+            BrokenPipeError, ValueError
+        ):  # it died in this very moment, or is not waited for any more
             self.job.go.writing.write(b"!")
 
     def _read_vram(self):
@@ -216,7 +225,10 @@ class Watch:
         self.idle = message.facts["idle"]
 
     def _on_mapped(self, message):
+        """Its function is over, and it waits: a kill that is counted by now, of a child perhaps, came before."""
         self.mapped = message.facts["files"]
+        self.returned = message.facts["returned"] and not self.limiter.ended()
+        self._let_go_on()
 
     def _on_value(self, message):
         self.value = message.payload
@@ -269,6 +281,7 @@ class Watch:
             seconds=self.ended - self.began,
             log=bytes(self.log),
             limiter=self.limiter.name,
+            returned=self.returned,
             value=self.value,
             failure=self.failure,
             device=self.device,

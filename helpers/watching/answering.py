@@ -6,6 +6,7 @@ thread write its stack at once. That is only safe while the thread stays in C co
 """
 
 import faulthandler
+import fcntl
 import gc
 import os
 import signal
@@ -23,6 +24,8 @@ GENERATED = "__autograph_generated_file"
 """In the name of a file that TensorFlow makes of somebody's function."""
 DEEPEST = 100
 """So many frames of a thread are looked at."""
+HIGH = 600
+"""Descriptors are put where ordinary programs have none."""
 
 
 def listen(descriptor, libraries=()):
@@ -31,15 +34,36 @@ def listen(descriptor, libraries=()):
     if ASK is None:
         return False
 
+    pipe = identity(descriptor)
+
     def answer(number, frame):
-        try:  # noqa: SIM105, since `suppress` is a call, for which there may be no room
-            os.write(descriptor, _answer(frame, libraries).encode("ascii", "backslashreplace"))
+        try:
+            if identity(descriptor) == pipe:
+                os.write(descriptor, _answer(frame, libraries).encode("ascii", "backslashreplace"))
+            else:  # the program has closed it, and opened something else in its place
+                faulthandler.unregister(STUCK)
         except (OSError, RecursionError, MemoryError):
             pass  # nobody listens any more, or the job is at the end of its stack or of its memory
 
     signal.signal(ASK, answer)
     faulthandler.register(STUCK, file=descriptor, all_threads=False)
     return True
+
+
+def out_of_the_way(descriptor):
+    """The same file at a high number."""
+    try:
+        high = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, HIGH)
+    except OSError:  # this process may not have so many
+        return descriptor
+    os.close(descriptor)
+    return high
+
+
+def identity(descriptor):
+    """Which file it leads to: a program may close what it did not open, and open something else in its place."""
+    status = os.fstat(descriptor)
+    return status.st_dev, status.st_ino
 
 
 def _answer(frame, libraries):

@@ -1,18 +1,14 @@
 """Control groups of the Linux kernel, version 2 and 1: make one, put a process in, limit it, read it, remove it."""
 
-import itertools
 import os
 import subprocess
 import time
 from pathlib import Path
 
-import psutil
-
 from helpers import machine
+from helpers.watching import names
 
-PREFIX = "oom-on-purpose"
 LONGEST_FILE = 16_384
-_numbers = itertools.count()
 
 
 class Group:
@@ -53,7 +49,7 @@ class Group:
 
     def _make(self, parent):
         self.hand_down(parent)
-        folder = parent / f"{PREFIX}-{os.getpid()}-{next(_numbers)}"
+        folder = parent / names.new_name()
         folder.mkdir()
         if not folder.joinpath(self.limit_file).exists():
             folder.rmdir()
@@ -173,18 +169,20 @@ def _number(text, key):
 def groups():
     """The groups that any process on this machine made here, its number in their names."""
     parents = [*GroupV2.parents(), *GroupV1.parents()]
-    return [folder for parent in parents for folder in parent.glob(f"{PREFIX}-*-*")]
+    return [folder for parent in parents for folder in parent.glob(names.PATTERN)]
 
 
-def owner_is_gone(folder):
-    """True if the process that made this group or folder died before it could remove it."""
-    owner = folder.name.removeprefix(PREFIX).split("-")[1]
-    return owner.isdigit() and not psutil.pid_exists(int(owner))
+def members(folder):
+    """The processes in a group."""
+    try:
+        return [int(line) for line in folder.joinpath("cgroup.procs").read_text().split()]
+    except OSError:
+        return []
 
 
 def sweep():
     """Remove groups whose owner died before it could."""
-    for folder in filter(owner_is_gone, groups()):
+    for folder in filter(names.owner_is_gone, groups()):
         remove(folder)
 
 

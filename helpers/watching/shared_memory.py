@@ -1,13 +1,19 @@
 """Files that a job makes in /dev/shm: they are memory, they outlive their maker, and other programs make them too."""
 
 import functools
+import json
 import os
+import tempfile
 from contextlib import suppress
 from pathlib import Path
+
+from helpers.watching import names
 
 FOLDER = Path("/dev/shm")
 PATIENCE = 50
 """How often a new file is looked at before it counts as somebody else's."""
+RECORD = "shared-memory"
+"""How the name ends of the file in which a watcher keeps what it would have to remove, in case it is killed."""
 
 
 def listing():
@@ -42,7 +48,7 @@ class SharedFiles:
     def __init__(self):
         self._changed = _last_change()
         self._strangers = set(listing())
-        self._own, self._looks = set(), {}
+        self._own, self._looks, self._recorded = {}, {}, 0
 
     def size(self, family):
         """The bytes of the family's own files, mapped or not."""
@@ -50,14 +56,21 @@ class SharedFiles:
         if changed == before and not self._own and not self._looks:
             return 0  # as nearly always: no file has come since the last look
         self._changed, found = changed, listing()
-        for path in found.keys() - self._strangers - self._own:
+        for path in found.keys() - self._strangers - self._own.keys():
             self._looks[path] = self._looks.get(path, 0) + 1
             if any(holds(pid, found[path][0]) for pid in family):
-                self._own.add(path)
+                self._own[path] = found[path][0]
             elif self._looks[path] > PATIENCE:
                 self._strangers.add(path)
         self._looks = {path: looks for path, looks in self._looks.items() if self._is_open(path, found)}
+        self._keep_record()
         return sum(size for path, (_, size) in found.items() if path in self._own)
+
+    def _keep_record(self):
+        if len(self._own) != self._recorded:
+            self._recorded = len(self._own)
+            with suppress(OSError):
+                _record().write_text(json.dumps(self._own))
 
     def _is_open(self, path, found):
         """Whether it is not known yet whose file this is."""
@@ -65,8 +78,27 @@ class SharedFiles:
 
     def remove(self):
         """Remove what the family left."""
-        for path in self._own:
-            with suppress(OSError):
+        _remove(self._own)
+        if self._recorded:
+            _record().unlink(missing_ok=True)
+
+
+def _record():
+    return Path(tempfile.gettempdir(), names.new_prefix() + RECORD)
+
+
+def remove_recorded(record):
+    """Remove what a watcher that is gone had recorded, and its record."""
+    with suppress(OSError, ValueError):
+        _remove(json.loads(record.read_text()))
+    record.unlink(missing_ok=True)
+
+
+def _remove(files):
+    """Remove {path: inode}, where it is still that file."""
+    for path, inode in files.items():
+        with suppress(OSError):
+            if os.stat(path, follow_symlinks=False).st_ino == inode:
                 os.unlink(path)
 
 

@@ -35,7 +35,7 @@ def test_the_tests_of_a_room_are_run(room, folders):
 @pytest.mark.parametrize("room", ["doctr", "support"])
 def test_a_wrong_room_is_answered_with_the_rooms(room):
     code, lines = make("unit", f"ROOM={room}")
-    rooms = "charts course doctor estimator jobs repo watching"
+    rooms = "charts course doctor estimator faults jobs repo watching"
     assert (code, lines[-1]) == (2, f'There is no room "{room}"; the rooms are: {rooms}')
 
 
