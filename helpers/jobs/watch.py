@@ -199,9 +199,7 @@ class Watch:
         self._let_go_on()
 
     def _let_go_on(self):
-        with suppress(
-            BrokenPipeError, ValueError
-        ):  # it died in this very moment, or is not waited for any more
+        with suppress(BrokenPipeError, ValueError):  # it has just died, or is not waited for any more
             self.job.go.writing.write(b"!")
 
     def _read_vram(self):
