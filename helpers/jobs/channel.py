@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from types import SimpleNamespace
 from typing import NamedTuple
 
-from helpers.watching.answering import identity, out_of_the_way
+from helpers.watching.page_faults import identity, out_of_the_way
 
 _channel = _pipe = _owner = None
 """The descriptor, which file it leads to, and the process that is the job; children of that one may tell as well."""

@@ -16,30 +16,33 @@ from helpers.jobs.failures import failure_kind, text_of, traceback_of
 from helpers.jobs.leaving import forget_the_warm_ones, leave
 from helpers.jobs.task import JOB_ENVIRONMENT
 from helpers.jobs.vram_log import VramLog
-from helpers.watching import answering, processes
+from helpers.watching import answering, page_faults, processes
 from helpers.watching.lines import LIBRARIES, OURS
 
 SECONDS_FOR_A_WORD = 10
 
 
-def main(task, temporary_folder, reports, stacks, vram, go):
-    """Run a `Task`; never returns. The last four are descriptors: what the job tells, where its lines are written,
-    where the memory of its device, and where the word to go on comes from."""
+def main(task, folders, reports, vram, go):
+    """Run a `Task`; never returns. The folders are for its temporary files and for what it says of its lines; the last
+    three are descriptors: what the job tells, where the memory of its device is written, and where the word to go on
+    comes from."""
     code = 1
     try:
         channel.open_channel(reports)
-        _move_in(task, temporary_folder)
+        _move_in(task, folders[0])
         device = None
         if task.vram is not None:
             device = open_device(task.vram, growth=task.growth, touch=task.ram is not None)
         reporter = Reporter(device, VramLog(vram)) if device else None
-        answering.listen(answering.out_of_the_way(stacks), (*LIBRARIES, *OURS))
+        voice = _voice(folders[1])
         function = shipping.unpack(task.function)  # and the modules that it lives in
         heap.give_back()
         _forget_the_peak()
         channel.tell("ready", device=device.kind if device else None)
         word = _Word(go)
         if word.wait():
+            if voice:
+                voice.begin()
             code = _perform(function, task.arguments, reporter, word)
     except BaseException as error:
         code = _tell_failure(error)
@@ -48,17 +51,22 @@ def main(task, temporary_folder, reports, stacks, vram, go):
         leave(code)
 
 
+def _voice(folder):
+    with suppress(OSError):  # without it the lines are not known, and nothing else is lost
+        return answering.listen(folder, (*LIBRARIES, *OURS))
+
+
 class _Word:
     """The watcher's word to go on; a job that has closed the line to it goes on without."""
 
     def __init__(self, descriptor):
-        self._line = answering.out_of_the_way(descriptor)
-        self._pipe = answering.identity(self._line)
+        self._line = page_faults.out_of_the_way(descriptor)
+        self._pipe = page_faults.identity(self._line)
 
     def wait(self, seconds=None):
         """True once it came; False if it does not come any more, or not in time."""
         with suppress(OSError):
-            if answering.identity(self._line) == self._pipe:
+            if page_faults.identity(self._line) == self._pipe:
                 poll = select.poll()
                 poll.register(self._line, select.POLLIN)
                 return bool(poll.poll(seconds and 1000 * seconds) and os.read(self._line, 1))

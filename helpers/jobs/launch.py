@@ -30,12 +30,12 @@ def import_warm():
             importlib.import_module(name)
 
 
-def begin_spawned(task, temporary_folder, *descriptors):
+def begin_spawned(task, folders, *descriptors):
     """In a fresh process: what the warm one has done before it forks. Never returns."""
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     sys.path[:] = task.path
     import_warm()
-    child.main(task, temporary_folder, *descriptors)
+    child.main(task, folders, *descriptors)
 
 
 class Pipe:
@@ -51,17 +51,18 @@ class Pipe:
 
 
 class Job:
-    """A started process and what connects with it: pipes for its output, its reports, its stacks and the word to go,
-    and shared memory for the readings of its device."""
+    """A started process and what connects with it: pipes for its output, its reports and the word to go, and shared
+    memory for the readings of its device."""
 
-    def __init__(self, task, temporary_folder, fork, stranger):
-        """`stranger` is a descriptor that the job must not inherit."""
-        self._task, self._temporary_folder = task, temporary_folder
-        self.output, self.reports, self.stacks, self.go = (Pipe() for _ in range(4))
+    def __init__(self, task, folders, fork, stranger):
+        """`folders` are the one for its temporary files, and the one in which it says its lines; `stranger` is a
+        descriptor that the job must not inherit."""
+        self._task, self._folders = task, folders
+        self.output, self.reports, self.go = (Pipe() for _ in range(3))
         self._file = open_file()
         self.vram = VramLog(self._file.fileno())
         self.pid = self._fork(stranger) if fork else self._spawn()
-        for pipe in (self.output, self.reports, self.stacks):
+        for pipe in (self.output, self.reports):
             pipe.writing.close()
             os.set_blocking(pipe.reading.fileno(), False)
         self.go.reading.close()
@@ -69,7 +70,7 @@ class Job:
 
     def close(self):
         self.vram.close()
-        for pipe in (self.output, self.reports, self.stacks, self.go):
+        for pipe in (self.output, self.reports, self.go):
             pipe.close()
 
     def _fork(self, stranger):
@@ -82,12 +83,12 @@ class Job:
             os.setsid()
             os.close(stranger)
             self._dress()
-            child.main(self._task, self._temporary_folder, *self._descriptors())
+            child.main(self._task, self._folders, *self._descriptors())
         finally:
             os._exit(1)
 
     def _descriptors(self):
-        ends = (self.reports.writing, self.stacks.writing, self._file, self.go.reading)
+        ends = (self.reports.writing, self._file, self.go.reading)
         return tuple(end.fileno() for end in ends)
 
     def _dress(self):
@@ -96,7 +97,7 @@ class Job:
         for source, target in ((nothing, 0), (output, 1), (output, 2)):
             os.dup2(source, target)
         os.close(nothing)
-        for end in (self.output.reading, self.output.writing, self.reports.reading, self.stacks.reading):
+        for end in (self.output.reading, self.output.writing, self.reports.reading):
             end.close()
         self.go.writing.close()
         sys.stdout, sys.stderr = (
@@ -115,7 +116,7 @@ class Job:
             start_new_session=True,
         )
         with process.stdin:
-            pickle.dump((self._task, self._temporary_folder), process.stdin)
+            pickle.dump((self._task, self._folders), process.stdin)
         process.returncode = 0  # the watcher reaps it, not this object
         return process.pid
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from helpers.watching.record import Curves, Phase
+from helpers.watching.record import Curves, Phase, Place
 
 WARM_IMPORTS = ("numpy", "pandas", "tensorflow", "keras")
 """Imported before a job starts, if they are installed, and not counted as the job's."""
@@ -64,6 +64,6 @@ class Ending:
     peak_ram: int | None = None
     peak_vram: int | None = None
     idle: float | None = None
-    lines: list[tuple[tuple[str, int], int]] = field(default_factory=list)
+    lines: list[tuple[Place, int]] = field(default_factory=list)
     phases: tuple[Phase, ...] = ()
     curves: Curves = field(default_factory=Curves)

@@ -15,7 +15,7 @@ from helpers.jobs.channel import Receiver
 from helpers.jobs.launch import Job
 from helpers.jobs.task import Ending, Failure
 from helpers.watching import limits, names, processes
-from helpers.watching.lines import ELSEWHERE, LineFollower
+from helpers.watching.family_lines import FamilyLines
 from helpers.watching.record import Curves, Log, Phase
 from helpers.watching.sampler import INTERVAL, Sampler
 
@@ -36,8 +36,10 @@ class Watch:
         self.log, self.receiver, self.unsent = Log(), Receiver(), []
         self.phases, self.vram, self.waiting, self.idle = [], [], [], None
         self.value = self.failure = self.device = self.peak_vram = None
+        self.lines = []
         self.ended_by = self.status = self.rusage = None
-        self.job = self.limiter = self.sampler = self.follower = self.end = self.temporary_folder = None
+        self.job = self.limiter = self.sampler = self.family = self.member = self.end = None
+        self.temporary_folder = None
         self.ready, self.returned, self.current_vram, self.mapped = False, False, 0, 0
         self.selector, self.utilisation = selectors.DefaultSelector(), Utilisation()
         self.handlers = {
@@ -73,7 +75,9 @@ class Watch:
         self.began = self.next_tick = self.last_live = time.monotonic()
         limiter = limits.best(self.task.on_limit, self.task.limiter).limiter
         self.temporary_folder = tempfile.mkdtemp(prefix=names.new_prefix())
-        self.job = Job(self.task, self.temporary_folder, self.fork, self.caller.fileno())
+        self.family = FamilyLines()
+        folders = (self.temporary_folder, self.family.folder)
+        self.job = Job(self.task, folders, self.fork, self.caller.fileno())
         self.limiter = limiter(self.job.pid)
         self.limiter.admit()
         self.sampler = Sampler(self.job.pid, self.limiter)
@@ -102,20 +106,24 @@ class Watch:
         self.next_tick = max(self.next_tick, now - pause) + pause  # in step, unless it is very late
 
     def _tick(self, now):
-        if self.follower.is_asked:  # not as it comes: it comes in many small pieces
-            self._read_stack(self.job.stacks.reading)
         if self.device:
             self._read_vram()
         used = self.sampler.tick()
         self.utilisation.tick(now - self.began)
         if self.limiter.exceeded(used):
             self._end("budget")
-        if self.follows_vram:
-            self.follower.look(self.current_vram)
-        else:
-            self.follower.look(self.sampler.held, self.sampler.faults)
-        self.follower.ask()
+        self._follow_lines()
         self._show(now, used)
+
+    def _follow_lines(self):
+        self.family.welcome(on_device=self.follows_vram)
+        if self.member:
+            if self.follows_vram:
+                self.member.follower.look(self.current_vram)
+            else:
+                self.member.follower.look(self.sampler.held, self.sampler.faults, self.sampler.moment)
+            self.member.follower.ask()
+        self.family.look(but=self.member)
 
     def _end(self, why):
         self.ended_by = self.ended_by or why
@@ -173,11 +181,6 @@ class Watch:
             self.unsent.append(("output", shown))
         return piece
 
-    def _read_stack(self, end):
-        piece = self._read(end)
-        self.follower.hear(piece)
-        return piece
-
     def _read_reports(self, end):
         piece = self._read(end)
         for message in self.receiver.feed(piece):
@@ -191,8 +194,9 @@ class Watch:
         self.device = message.facts["device"]
         self.follows_vram = self.device is not None and self.task.ram is None
         self.sampler.start()
-        baseline = 0 if self.follows_vram else self.sampler.held
-        self.follower = LineFollower(self.job.pid, baseline, on_device=self.follows_vram)
+        began, baseline = time.monotonic(), self.sampler.held
+        self.family.welcome(on_device=self.follows_vram, baseline=baseline, began=began)
+        self.member = self.family.members.get(self.job.pid)
         self.limiter.arm(self.task.ram or self.task.spare)
         self.began = time.monotonic()
         self.ready = True
@@ -247,6 +251,8 @@ class Watch:
         self.selector.close()
         if self.ready:
             self._close_the_account()
+        if self.family:
+            self.family.close()
         if self.limiter:
             self.limiter.release()
         if self.temporary_folder:
@@ -256,8 +262,6 @@ class Watch:
         for read, pipe in ((self._read_output, self.job.output), (self._read_reports, self.job.reports)):
             while pipe.reading in self.selector.get_map() and read(pipe.reading):
                 pass
-        while self.ready and self._read_stack(self.job.stacks.reading):
-            pass
         self._read_vram()
 
     def _close_the_account(self):
@@ -267,6 +271,7 @@ class Watch:
             self.status = int(signal.SIGKILL)  # cgroup v1 kills one process; the job is all of them
         self.sampler.finish(self.rusage, self.mapped, killed_at=self.limiter.budget if over_budget else 0)
         self.sampler.shared_files.remove()
+        self.lines = self._lines()
 
     def _ending(self):
         for kind, facts in self.unsent:
@@ -286,15 +291,19 @@ class Watch:
             peak_ram=self.sampler.peak if self.ready else None,
             peak_vram=self.peak_vram,
             idle=self.idle,
-            lines=self._lines() if self.ready else [],
+            lines=self.lines,
             phases=tuple(self.phases),
             curves=Curves(*self.sampler.curve(), tuple(self.vram), tuple(self.utilisation.readings), waiting),
         )
 
     def _lines(self):
+        if not self.member:
+            return []
+        self._hear_the_last_words()
         if self.follows_vram:
-            return self.follower.lines(self.peak_vram or 0)
-        found = self.follower.lines(self.sampler.peak_held)
-        if self.sampler.peak_elsewhere:
-            found.append((ELSEWHERE, self.sampler.peak_elsewhere))
-        return sorted(found, key=lambda item: -item[1])
+            return self.member.follower.lines(self.peak_vram or 0)
+        return self.family.lines(self.member, self.sampler.peak_held, self.sampler.peak_elsewhere)
+
+    def _hear_the_last_words(self):
+        for member in self.family.members.values():
+            member.follower.look(member.follower.attribution.level)

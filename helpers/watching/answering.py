@@ -1,85 +1,194 @@
-"""Inside a Python process: answer, when a signal asks, in which line every thread is. Needs nothing but Python.
+"""Inside a Python process: say in which line it is, when its memory grows and when a signal asks. Needs only Python.
 
-Two signals, because no single way is both safe and always heard. The first is handled by Python itself between two
-instructions, when all stacks are in order. C code that runs for long keeps it waiting; then a second one lets a
-thread write its stack at once. That is only safe while the thread stays in C code, so whoever asks has to make sure.
+Growth asks by itself: the kernel counts the page faults of the main thread (`perf_event_open`) and signals that very
+thread at the first one after a line was told. A thread that touches memory is in no system call, so nothing is ever
+interrupted. The signal does two things: C code writes the stack at once (`faulthandler`), which survives a kill in
+the very next moment; and Python's own handler says between two instructions what the process holds by then, and lets
+the next growth ask again. Where the kernel forbids it, as in Docker's default, others ask on a clock.
+
+A signal from outside is handled by Python itself (`ASK`). C code that runs for long keeps it waiting; then a second
+one (`STUCK`) lets a thread write its stack at once, which is only safe while the thread stays in C code.
 """
 
+import atexit
 import faulthandler
-import fcntl
 import gc
 import os
 import signal
 import sys
 import threading
+import time
+from contextlib import suppress
 
-try:
-    import resource
-except ImportError:  # Windows
-    resource = None
+# relative, since the doctor takes both files elsewhere
+from .page_faults import LEAST_STEP, PageFaults, identity, out_of_the_way
 
 ASK = signal.SIGRTMAX - 3 if hasattr(signal, "SIGRTMAX") else None
 STUCK = signal.SIGRTMAX - 4 if hasattr(signal, "SIGRTMAX") else None
+TOUCHED = signal.SIGRTMAX - 5 if hasattr(signal, "SIGRTMAX") else None
+"""To a thread beside the main one, by the kernel, when it touches new pages and somebody wants to know its line."""
+PIPES = ("told", "stuck", "touched")
+GROWN = getattr(signal, "SIGURG", None)
+"""The kernel sends it by itself, so it has to be one that does no harm where a program takes our handler away."""
+BEGIN, END = b"\x1e", b"\x1f"
+"""Around what Python tells; what stands outside is a stack as `faulthandler` writes it."""
+HELLO = "hello"
 GENERATED = "__autograph_generated_file"
 """In the name of a file that TensorFlow makes of somebody's function."""
+TYPED = ("<stdin>", "<string>", "<python-input-", "<ipython-input-")
+"""Names of code that came without a file: from standard input, after -c, at a prompt."""
+FLOOR = os.path.join("helpers", "jobs", "child.py")
+"""What stands below this in a stack has started the job and is not the job's."""
 DEEPEST = 100
 """So many frames of a thread are looked at."""
-HIGH = 600
-"""Descriptors are put where ordinary programs have none."""
+_voice = None
 
 
-def listen(descriptor, libraries=()):
-    """Write to `descriptor`, whenever asked, where every thread is, in files that do not begin with one of
-    `libraries`; call it in the main thread. False if this system cannot."""
+def listen(folder, libraries=(), grows=True):
+    """Say who this process is in the pipe `hello` of a folder, and from now on, in pipes of its own there, in which
+    line it is, in files that do not begin with one of `libraries`; its forked children do the same. Call it in the
+    main thread. Returns a `Voice`, or None if this system cannot."""
+    global _voice
     if ASK is None:
-        return False
-
-    pipe = identity(descriptor)
-
-    def answer(number, frame):
-        try:
-            if identity(descriptor) == pipe:
-                os.write(descriptor, _answer(frame, libraries).encode("ascii", "backslashreplace"))
-            else:  # the program has closed it, and opened something else in its place
-                faulthandler.unregister(STUCK)
-        except (OSError, RecursionError, MemoryError):
-            pass  # nobody listens any more, or the job is at the end of its stack or of its memory
-
-    signal.signal(ASK, answer)
-    faulthandler.register(STUCK, file=descriptor, all_threads=False)
-    return True
+        return None
+    if _voice is None:
+        os.register_at_fork(after_in_child=_renew)
+        atexit.register(_end)
+    _voice = Voice(folder, libraries, grows)
+    return _voice
 
 
-def out_of_the_way(descriptor):
-    """The same file at a high number."""
+def _end():
+    """A signal that comes when the interpreter is half gone would crash it."""
+    if _voice:
+        _voice.fall_silent()
+
+
+def _renew():
+    """In a forked child: its own pipes and its own page faults."""
+    global _voice
     try:
-        high = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, HIGH)
-    except OSError:  # this process may not have so many
-        return descriptor
-    os.close(descriptor)
-    return high
+        _voice.forget()
+        _voice = Voice(_voice.folder, _voice.libraries, _voice.grows, is_forked=True)
+        _voice.begin()
+    except (OSError, ValueError, AttributeError):  # nobody listens any more
+        _voice = None
 
 
-def identity(descriptor):
-    """Which file it leads to: a program may close what it did not open, and open something else in its place."""
-    status = os.fstat(descriptor)
-    return status.st_dev, status.st_ino
+class Voice:
+    """What one process says of itself."""
+
+    def __init__(self, folder, libraries, grows, is_forked=False):
+        self.folder, self.libraries, self.grows, self.pid = folder, tuple(libraries), grows, os.getpid()
+        self._pipes = [self._open(kind) for kind in PIPES]
+        self._identities = [identity(pipe) for pipe in self._pipes]
+        self._growth, self._is_loud, self._told, self._level = None, False, 0, 0
+        signal.signal(ASK, self._answer)
+        signal.siginterrupt(ASK, False)  # C code of the program may not know that a call can be interrupted
+        for number, pipe in ((STUCK, self._pipes[1]), (TOUCHED, self._pipes[2])):
+            faulthandler.register(number, file=pipe, all_threads=False)
+        if grows and signal.getsignal(GROWN) in (
+            signal.SIG_DFL,
+            self._answer,
+            getattr(_voice, "_answer", None),
+        ):
+            self._open_growth()
+        hello = os.open(os.path.join(folder, HELLO), os.O_WRONLY | os.O_NONBLOCK)
+        base = sum(memory(self.pid)[:2]) if is_forked else 0
+        places = "".join(f"library {place}\n" for place in self.libraries)
+        grows = int(self._growth is not None)
+        os.write(hello, f"process {self.pid} {grows} {base}\n{places}".encode())
+        os.close(hello)
+
+    def _open(self, kind):
+        path = os.path.join(self.folder, f"{self.pid}.{kind}")
+        os.mkfifo(path, 0o600)
+        return out_of_the_way(os.open(path, os.O_RDWR | os.O_NONBLOCK))
+
+    def _open_growth(self):
+        try:
+            self._growth = PageFaults(self.pid, GROWN)
+        except (OSError, ImportError, KeyError):
+            return
+        signal.signal(GROWN, self._answer)
+        signal.siginterrupt(GROWN, False)
+        self._be_loud(True)
+
+    def _be_loud(self, loud):
+        """Whether C code writes the stack when growth asks, before Python hears of it."""
+        if loud != self._is_loud:
+            self._is_loud = loud
+            if loud:
+                faulthandler.register(GROWN, file=self._pipes[0], all_threads=False, chain=True)
+            else:
+                faulthandler.unregister(GROWN)
+
+    def begin(self):
+        """From now on growth asks by itself, where that is possible; what is held by now is the base."""
+        if self._growth:
+            self._told = self._level = sum(memory(self.pid)[:2])
+            self._growth.arm(self._growth.plan(self._told))
+
+    def forget(self):
+        """In a forked child: what it has of its parent."""
+        for descriptor in (*self._pipes, *([self._growth.event] if self._growth else [])):
+            with suppress(OSError):
+                os.close(descriptor)
+
+    def _answer(self, number, frame):
+        try:
+            if [identity(pipe) for pipe in self._pipes] != self._identities:
+                self.fall_silent()  # the program has closed them, and opened something else in their place
+                return
+            held = memory(self.pid)
+            level, before = held[0] + held[1], self._level
+            self._level = level
+            faults = self._growth.plan(level) if self._growth else 0
+            if number == ASK or self._is_loud or level - before >= LEAST_STEP:
+                self._told = level
+                since = before if number == GROWN else level
+                text = _words(frame, self.libraries, (*held, faults, since), everybody=number == ASK)
+                os.write(self._pipes[0], BEGIN + text.encode("ascii", "backslashreplace") + END)
+            elif level - self._told >= LEAST_STEP:
+                self._growth.speak_up()
+            if faults:  # last of all: what this itself touches asks nobody
+                self._be_loud(self._growth.is_loud)
+                self._growth.arm(faults)
+        except Exception:
+            # Nobody listens any more, or the program is at the end of its stack or of its memory. Whatever it is, it
+            # must not reach the program.
+            pass
+
+    def fall_silent(self):
+        """Say nothing from now on."""
+        faulthandler.unregister(STUCK)
+        faulthandler.unregister(TOUCHED)
+        if self._growth:
+            self._growth.close()
+            self._be_loud(False)
+            signal.signal(GROWN, signal.SIG_DFL)
+            self._growth = None
 
 
-def _answer(frame, libraries):
-    """The innermost line of each thread, as faulthandler writes it, and a last line with figures.
+def _words(frame, libraries, figures, everybody):
+    """A line of figures, and the innermost own line of the main thread, or of each thread of Python.
 
-    faulthandler itself must not be asked for all threads of a process that works: it walks their list without a lock,
+    `faulthandler` itself must not be asked for all threads of a process that works: it walks their list without a lock,
     and crashes where a C++ library such as TensorFlow starts or ends one that calls Python just then.
     """
-    stacks = {**_stacks(), threading.get_ident(): frame}
-    lines = [f"Thread 0x{ident:x}\n{_innermost(stack, libraries)}" for ident, stack in stacks.items()]
-    threads = dict(threading._active)  # without the lock that the interrupted code may hold
-    numbers = {ident: thread.native_id for ident, thread in threads.items()}
-    # This is the main thread; after a fork its number is stale.
+    figures = " ".join(map(str, (time.monotonic(), *figures)))
+    stacks = {threading.get_ident(): frame}
+    if everybody:
+        stacks = {**_stacks(), **stacks}
+    # Without the lock that the interrupted code may hold; after a fork the main thread's number is stale.
+    numbers = {ident: thread.native_id for ident, thread in dict(threading._active).items()}
     numbers[threading.get_ident()] = os.getpid()
-    names = " ".join(f"{ident:x}={number}" for ident, number in numbers.items())
-    return "".join(lines) + f"end held={_held()} faults={_faults()} {names}\n"
+    lines = [
+        f"{numbers[ident]} {_innermost(stack, libraries)}\n"
+        for ident, stack in stacks.items()
+        if ident in numbers
+    ]
+    return f"{figures}\n{''.join(lines)}"
 
 
 def _stacks():
@@ -98,22 +207,37 @@ def _innermost(frame, libraries):
         if frame is None:
             break
         file = frame.f_code.co_filename
-        if not file.startswith(libraries) and GENERATED not in file:
-            return f'  File "{file}", line {frame.f_lineno} in {frame.f_code.co_name}\n'
+        if file.endswith(FLOOR):
+            break
+        if is_own(file, libraries):
+            return f"{frame.f_lineno} {file}"
         frame = frame.f_back
     return ""
 
 
-def _held():
-    """The bytes that this process holds at this moment; 0 where the system does not tell."""
+def is_own(file, libraries):
+    """Code of the program itself: in no library, and made by no other code."""
+    if file.startswith("<"):
+        return file.startswith(TYPED)
+    return not file.startswith(libraries) and GENERATED not in file
+
+
+def memory(pid):
+    """Bytes that a process holds: of its own, shared, of files, the highest total so far; and the pages that it has
+    touched for the first time. Zeros where the system does not tell."""
     try:
-        with open("/proc/self/status", "rb", buffering=0) as status:
-            fields = dict(line.split()[:2] for line in status.read(8192).splitlines() if b" kB" in line)
-        return 1024 * (int(fields[b"RssAnon:"]) + int(fields[b"RssShmem:"]))
-    except (OSError, KeyError):
-        return 0
+        with open(f"/proc/{pid}/status", "rb", buffering=0) as status:
+            text = status.read(8192)
+        with open(f"/proc/{pid}/stat", "rb", buffering=0) as stat:
+            faults = int(stat.read(1024).rpartition(b")")[2].split()[7])
+        return (
+            *(_kilobytes(text, key) for key in (b"RssAnon:", b"RssShmem:", b"RssFile:", b"VmHWM:")),
+            faults,
+        )
+    except (OSError, IndexError, ValueError):
+        return 0, 0, 0, 0, 0
 
 
-def _faults():
-    """How many pages this process has touched for the first time; 0 where the system does not tell."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt if resource else 0
+def _kilobytes(text, key):
+    start = text.index(key) + len(key)
+    return int(text[start : text.index(b"kB", start)]) * 1024

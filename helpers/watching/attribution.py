@@ -1,93 +1,247 @@
-"""Adding up: readings of memory, and the lines that ran meanwhile, into bytes per line at the peak."""
+"""Adding up: readings of memory, and the lines that ran meanwhile, into bytes per line at the peak.
 
-UNKNOWN = ("(before the first line)", 0)
+Growth goes to the line that was growing. Where two lines come into question it is shown as shared by them, and where
+none is known, as unknown. What is given back was taken by a block of just that size, or else last (temporaries go
+before what is kept).
+"""
+
+UNKNOWN = ("(line not known)", 0)
 SMALLEST_SHARE = 0.01
 LARGEST_PAGE = 2**21
+LEAST_BLOCK = 2**22
+"""A block of at least so many bytes is known again by its size."""
+SAME_SIZE = 0.01
+LEAST_SPIKE = 2**20
+MANY_BLOCKS = 500
+
+
+class Label:
+    """Who took some bytes, which may become known only later: a line, two lines, or None as long as nobody is known.
+    `otherwise` is the label that counts if it never does; `either` are two labels of which one is right."""
+
+    def __init__(self, line=None, otherwise=None, either=()):
+        self._line, self._otherwise, self._either = line, otherwise, either
+
+    @property
+    def line(self):
+        if self._either:
+            return both(*(label.line for label in self._either))
+        return self._otherwise.line if self._line is None and self._otherwise else self._line
+
+    @line.setter
+    def line(self, line):
+        self._line = line
+
+
+class Block:
+    """Bytes that were taken one after the other under one label."""
+
+    def __init__(self, label, size):
+        self.label, self.size = label, size
 
 
 class Attribution:
-    """Growth goes to the line that ran, what is given back is taken from the most recent growth first (temporaries
-    go before what is kept). The answer is for the peak."""
+    """The account of one process. In the order in which things happen, tell it: a reading from outside (`read`), that
+    the process has been asked (`ask`), that it has said in the midst of growing where it is (`grows`), that it was
+    found there later, when it was asked (`found`), and what it said between two instructions (`told`)."""
 
     def __init__(self, baseline=0):
-        self.level = self._peak = baseline
-        self._held = []
-        self._at_peak = {}
-        self._line = self._peak_line = UNKNOWN
-        self._faults, self._faults_in_drop, self._is_over = None, 0, False
+        self.level = self._peak = self._highest = baseline
+        self._blocks = []
+        self._at_peak = []
+        self._last = None
+        self.label, self._is_open = Label(), False
+        self._before_question = None
+        self._faults = None
+        self._drop, self._touched_in_drop = 0, None
+        self._recent = {}
+        self.owed = 0
+        """Bytes for which no line is known yet, and which may still become known."""
 
-    def add(self, level, line, faults=None, told_itself=False):
-        """A reading of `level` bytes was taken while `line` ran; None means that the line before still runs. `faults`
-        is how many pages the process has touched for the first time until then, where that is known.
-
-        Between two readings the job went from one line to the next at a moment that nobody saw: they share. But a
-        process that `told_itself` what it held did so between two instructions, when the call that took the memory was
-        over: what comes after that and before the next line answers is the next line's.
-        """
-        change, touched = level - self.level, self._count(faults)
-        changed_lines = line not in (None, self._line) and self._line != UNKNOWN
-        if change > 0 and changed_lines and not self._is_over and not self._faults_in_drop:
-            self._grow(change // 2)
-            change -= change // 2
-        self._line, self._is_over = line or self._line, told_itself
+    def read(self, level, faults=None, least=0):
+        """A reading of `level` bytes; `faults` is how many pages the process has touched for the first time by then.
+        A change by less than `least` bytes may be the reading's own error."""
+        if abs(level - self.level) < least:
+            return
+        touched = self._count(faults)
+        change, self.level = level - self.level, level
         if change > 0:
-            self._grow(change + self._take_again(change, touched, changed_lines))
+            self._settle(change / touched if touched else 0)
+            self._grow(self.label, change)
+            self._recent[self.label] = self._recent.get(self.label, 0) + change
+            self.owed += 0 if self._is_open else change
         elif change < 0:
-            self._remember_peak()
-            self._shrink(-change)
-            self._faults_in_drop = touched
-        self.level = level
+            self._remember_peak(self.level - change)
+            self._drop -= change
+            if touched:
+                self._touched_in_drop = (self.label, touched + (self._touched_in_drop or (None, 0))[1])
+
+    @property
+    def recent(self):
+        """Bytes that have grown since they were last divided."""
+        return sum(self._recent.values())
+
+    def divide(self, shares):
+        """Of what has grown since the last time, these shares are other threads': [(their label, share)]."""
+        grown, recent, self._recent = self.recent, self._recent, {}
+        for label, share in shares:
+            self._hand_over(recent, label, int(grown * share))
+
+    def _hand_over(self, labels, to, size):
+        """Give bytes that stand under one of some labels to another one, the latest first."""
+        for block in reversed(list(self._blocks)):
+            if size > 0 and block.label in labels:
+                taken = min(size, block.size)
+                block.size -= taken
+                size -= taken
+                self._blocks.insert(self._blocks.index(block) + 1, Block(to, taken))
+                self.owed = max(0, self.owed - taken)
+
+    def ask(self):
+        """The process is asked now: what has grown by now grew before the line that will answer was seen."""
+        if not self._is_open and self._before_question is None:
+            self._before_question, self.label = self.label, Label()
+
+    def grows(self, line):
+        """The process has begun to grow in this line, and is there until it tells that it is over."""
+        self._resolve(line, before=line)
+        self.label, self._is_open, self.owed = Label(line), True, 0
+
+    def found(self, line):
+        """The process was asked and is in this line now, and was so for some time."""
+        if self._before_question:
+            self._before_question.line = self._either(line)  # until it tells more
+        self.label.line, self._is_open, self.owed = line, True, 0
+
+    def told(self, line, level=None, faults=None, highest=0, since=None):
+        """The process is in this line, between two instructions, and holds `level` bytes; `highest` is what it held at
+        the most so far, and `since` what it held when it was between two instructions before. What has grown since it
+        last told belongs to the line that began to grow, if any did."""
+        if level is not None:
+            self.ask()
+            self.read(level, faults)
+        grown = self.label.line if self._is_open else line
+        if since is not None:
+            self._hand_over({self._before_question, self.label}, Label(grown), max(0, level - since))
+        self._resolve(grown, before=self._either(grown))
+        if level is not None:
+            self._notice_a_spike(highest, Label(grown))
+        self.label, self._is_open, self._last, self.owed = Label(), False, line or self._last, 0
 
     def finish(self, peak):
-        """[(line, bytes)] at the peak. What no reading saw of it grew while the last line before it ran."""
-        self._remember_peak()
-        unseen = max(0, peak - self._peak)
-        self._at_peak[self._peak_line] = self._at_peak.get(self._peak_line, 0) + unseen
-        least = SMALLEST_SHARE * sum(self._at_peak.values())
-        found = [(line, size) for line, size in self._at_peak.items() if size > least]
-        return sorted(found, key=lambda item: -item[1])
+        """[(place, bytes)] at the peak; a place is a line, two lines that share the bytes, or `UNKNOWN`."""
+        self._remember_peak(self.level)
+        found = {}
+        for label, size in [*self._at_peak, (self.label, max(0, peak - self._peak))]:
+            place = label.line or UNKNOWN
+            found[place] = found.get(place, 0) + size
+        return largest_places(found)
+
+    def held(self):
+        """{place: bytes} at this moment."""
+        self._settle(0)
+        found = {}
+        for block in self._blocks:
+            place = block.label.line or UNKNOWN
+            found[place] = found.get(place, 0) + block.size
+        return found
+
+    def _either(self, line):
+        """What two lines share: the one that was told last, and the one that is found now."""
+        return both(self._last, line)
+
+    def _resolve(self, line, before):
+        """Now it is known whose the latest bytes are; those `before` the question may be another's."""
+        if self._before_question:
+            self._before_question.line = before
+            self._before_question = None
+        elif not self._is_open and self.label.line is None:
+            self.label.line = before
+            return
+        if self.label.line is None:
+            self.label.line = line
 
     def _count(self, faults):
         """Pages touched since the last reading."""
-        before = self._faults
-        if faults is None or before is None:
-            self._faults = before if faults is None else faults
-            return 0
-        self._faults = max(before, faults)
-        return self._faults - before
+        before, self._faults = self._faults, self._faults if faults is None else faults
+        return max(0, self._faults - before) if None not in (faults, before) else 0
 
-    def _take_again(self, change, touched, changed_lines):
-        """Bytes that were given back and taken again between two readings, whose low point nobody saw.
+    def _settle(self, page):
+        """Memory had fallen and grows again: take what was given back from who had it.
 
-        Memory fell, and yet pages were touched: so more was given back than it fell by, and the rest is new. How
-        large a page is, is seen in the growth that follows. Returns what the present line took that still stood
-        with the line before.
+        If pages were touched while it fell, more was given back than it fell by, and the rest is new. How large a page
+        is shows in the growth that follows.
         """
-        in_drop, self._faults_in_drop = self._faults_in_drop, 0
-        if not (in_drop and touched and changed_lines and self._held):
-            return 0
-        page = min(change / touched, LARGEST_PAGE)
-        again = min(int(in_drop * page), self._held[-1][1])
-        self._shrink(again)
-        return again
-
-    def _grow(self, change):
-        if self._held and self._held[-1][0] == self._line:
-            self._held[-1][1] += change
-        else:
-            self._held.append([self._line, change])
-
-    def _shrink(self, change):
-        while change > 0 and self._held:
-            taken = min(change, self._held[-1][1])
-            self._held[-1][1] -= taken
-            change -= taken
-            if self._held[-1][1] == 0:
-                self._held.pop()
-
-    def _remember_peak(self):
-        if self.level < self._peak:
+        if not self._drop:
             return
-        self._peak, self._peak_line, self._at_peak = self.level, self._line, {}
-        for line, size in self._held:
-            self._at_peak[line] = self._at_peak.get(line, 0) + size
+        dropped, self._drop = self._drop, 0
+        touched, self._touched_in_drop = self._touched_in_drop, None
+        again = min(int(touched[1] * min(page, LARGEST_PAGE)), self._total() - dropped) if touched else 0
+        self._shrink(dropped + again)
+        if again:
+            self._grow(touched[0], again)
+
+    def _total(self):
+        return sum(block.size for block in self._blocks)
+
+    def _grow(self, label, size):
+        if self._blocks and self._blocks[-1].label is label:
+            self._blocks[-1].size += size
+        elif size > 0:
+            self._blocks.append(Block(label, size))
+        if len(self._blocks) > MANY_BLOCKS:
+            self._merge()
+
+    def _merge(self):
+        """Neighbours of the same line become one; the last ones may still get another line."""
+        merged = self._blocks[:1]
+        for block in self._blocks[1 : -MANY_BLOCKS // 10]:
+            if block.label.line == merged[-1].label.line is not None:
+                merged[-1].size += block.size
+            else:
+                merged.append(block)
+        self._blocks = merged + self._blocks[-MANY_BLOCKS // 10 :]
+
+    def _shrink(self, size):
+        same = [block for block in self._blocks if _is_same(block.size, size)]
+        if same:
+            size -= same[-1].size
+            self._blocks.remove(same[-1])
+        while size > 0 and self._blocks:
+            taken = min(size, self._blocks[-1].size)
+            self._blocks[-1].size -= taken
+            size -= taken
+            if self._blocks[-1].size == 0:
+                self._blocks.pop()
+
+    def _remember_peak(self, level, label=None, extra=0):
+        if level + extra < self._peak:
+            return
+        self._settle(0)
+        self._peak = level + extra
+        self._at_peak = [(block.label, block.size) for block in self._blocks]
+        if extra:
+            self._at_peak.append((label, extra))
+
+    def _notice_a_spike(self, highest, label):
+        """It held more for a moment since it last told than any reading saw."""
+        is_new, self._highest = highest > self._highest, max(self._highest, highest)
+        if is_new and highest > max(self.level, self._peak) + LEAST_SPIKE:
+            self._remember_peak(self.level, label, highest - self.level)
+
+
+def both(first, second):
+    """The place of bytes that two lines share; one that is not known is left out, and so is a third."""
+    if None in (first, second) or first == second:
+        return first or second
+    return (first, second) if isinstance(first[0], str) and isinstance(second[0], str) else second
+
+
+def _is_same(block, size):
+    return block >= LEAST_BLOCK and abs(block - size) <= SAME_SIZE * size
+
+
+def largest_places(found):
+    """{place: bytes} as a list, the largest first, without those that are next to nothing."""
+    least = SMALLEST_SHARE * sum(found.values())
+    return sorted(((place, size) for place, size in found.items() if size > least), key=lambda item: -item[1])

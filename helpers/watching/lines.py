@@ -1,229 +1,163 @@
-"""Which lines of a process's own code took its memory: when to ask it, how it answers, what that adds up to."""
+"""Which lines of a process's own code took its memory: what it says of itself, when to ask it, what that adds up to."""
 
 import ctypes
-import re
 import sysconfig
 import time
 
 from helpers import machine
 from helpers.watching import answering, processes
 from helpers.watching.attribution import Attribution
+from helpers.watching.page_faults import Allowance
+from helpers.watching.threads import OtherThreads
+from helpers.watching.voices import Told
 
 SECONDS_TO_ANSWER = 0.008
 EFFORT_TO_ANSWER = 0.004
 LEAST_GROWTH = 2**20
+LEAST_CHANGE = 2**19
+"""The kernel counts pages on each processor, and a quick reading may not have all of them."""
 QUESTIONS_BELOW_PEAK = 20, 1
 """At once, and per second: a training loop takes and gives back the same memory again and again. Above the highest
 point so far every growth is asked for."""
 LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
-OURS = (str(machine.HERE), "<")
+OURS = (str(machine.HERE),)
 ELSEWHERE = ("(other processes)", 0)
 
 
 def is_own_code(filename, libraries=LIBRARIES):
-    """Code of the job itself: neither Python's, nor a library's, nor ours."""
-    return not filename.startswith((*libraries, *OURS)) and answering.GENERATED not in filename
+    """Code of the job itself in a file: neither Python's, nor a library's, nor ours."""
+    return not filename.startswith("<") and answering.is_own(filename, (*libraries, *OURS))
 
 
 class LineFollower:
-    """Follows the lines of one process: tell it every reading with `look`, ask with `ask`, feed it what the process
-    answers; `lines` has the sum. The memory is that of the process, or of its device."""
+    """Follows the lines of one process, which says them with its `voice`: tell it every reading with `look`, `ask` now
+    and then; `lines` has the sum. The memory is that of the process, or of its device."""
 
-    def __init__(self, pid, baseline=0, least_growth=LEAST_GROWTH, libraries=LIBRARIES, on_device=False):
+    def __init__(self, voice, baseline=0, on_device=False, began=0.0):
+        """What was said before it `began` does not count."""
+        self.pid, self._voice, self._on_device = voice.pid, voice, on_device
         self.attribution = Attribution(baseline)
-        self._question = Question(pid, libraries)
-        self._least, self._on_device = least_growth, on_device
+        self._threads, self._question = OtherThreads(voice.pid, voice.grows), Question(voice.pid)
         self._highest, self._below_peak = baseline, Allowance(*QUESTIONS_BELOW_PEAK)
-        self.level, self._faults = baseline, None
+        self._unlooked, self._late, self._latest = 0, [], 0.0
+        self._began = began
 
-    @property
-    def is_asked(self):
-        """True while an answer is due."""
-        return self._question.is_open
-
-    def look(self, level, faults=None):
-        """Take a reading; returns the bytes for which no line answers yet."""
-        self.level, self._faults = level, faults
-        if level - self.attribution.level < -self._least:
-            # whoever gives memory back, it is what was taken last
-            self.attribution.add(level, None, faults)
-        return level - self.attribution.level
+    def look(self, level, faults=None, moment=None):
+        """Take a reading of a moment, this one if none is given, and hear what the process has said."""
+        moment = moment or time.monotonic()
+        said, stuck, touched = self._voice.hear()
+        for line in touched:
+            self._threads.said(line)
+        for line in stuck:
+            self._take_at_once(line)
+        self._take([*self._late, *said], moment)
+        if moment > self._latest:  # else the process has said more than that since
+            self._latest = moment
+            self._unlooked += max(0, level - self.attribution.level)
+            self.attribution.read(level, faults, LEAST_CHANGE)
+        self._take(self._late, float("inf"))
 
     def ask(self):
-        """Ask for the line if it is owed: always at new heights, and now and then below them. True if it was asked."""
-        if not answering.ASK or self.level - self.attribution.level < self._least:
-            return False
-        if not self._question.may_be_asked():
-            return False
-        if self.level < self._highest + self._least and not self._below_peak.take(time.monotonic()):
-            return False
-        self._highest = max(self._highest, self.level)
-        self._question.ask((self.level, self._faults))
-        return True
-
-    def hear(self, piece):
-        """Take bytes of the process's answers."""
-        for line, readings, held in self._question.hear(piece):
-            for level, faults in readings:
-                self.attribution.add(level, line, faults)
-            if held and not self._on_device:
-                self.attribution.add(held[0], line, held[1], told_itself=True)
+        """Ask for the line if it is owed: always at new heights, and now and then below them."""
+        if max(self.attribution.owed, self._unlooked) < LEAST_GROWTH or not answering.ASK:
+            return
+        level = self.attribution.level
+        if level < self._highest + LEAST_GROWTH and not self._below_peak.take(time.monotonic()):
+            return
+        self._highest = max(self._highest, level)
+        if not self._on_device:
+            self._unlooked = 0
+            self._threads.look(self.attribution.label, self.attribution.recent)
+            self._threads.ask()
+            self.attribution.divide(self._threads.shares)
+        if self.attribution.owed >= LEAST_GROWTH and self._question.ask(self._threads.busiest):
+            self.attribution.ask()
 
     def lines(self, peak):
-        """[((file, line), bytes)] at the peak, the largest first."""
+        """[(place, bytes)] at the peak, the largest first; see `Attribution.finish`."""
         return self.attribution.finish(peak)
 
+    def close(self):
+        self._threads.close()
+        self._voice.close()
 
-class Allowance:
-    """A bucket of permissions that fills again at a steady rate; `take` one, or be refused.
+    def _take(self, said, until):
+        """What was said up to a moment; what comes after that is kept for later."""
+        for place, word in enumerate(said):
+            if not isinstance(word, Told):
+                self._grows(word.line)
+            elif word.moment > until:
+                self._late = said[place:]
+                return
+            elif word.moment > self._began:
+                self._take_told(word)
+        self._late = []
 
-    >>> allowance = Allowance(burst=2, per_second=1)
-    >>> [allowance.take(moment) for moment in (0.0, 0.1, 0.2, 1.3)]
-    [True, True, False, True]
-    """
+    def _grows(self, line):
+        if not self._on_device:
+            self.attribution.grows(line)
 
-    def __init__(self, burst, per_second):
-        self.burst, self.per_second = burst, per_second
-        self._left, self._counted = float(burst), None
+    def _take_told(self, told):
+        self._latest = told.moment
+        self._question.answered(told.moment)
+        for thread, line in told.lines.items():
+            if thread != self.pid:
+                self._threads.found(thread, line)
+        line = told.lines.get(self.pid)
+        if self._on_device:
+            self.attribution.told(line)
+        else:
+            self._unlooked += max(0, told.held - self.attribution.level)
+            self.attribution.told(line, told.held, told.faults, told.highest - told.files, told.since)
 
-    def take(self, now):
-        """True if it may happen at the moment `now`, in seconds of any clock."""
-        if self._counted is not None:
-            self._left = min(self.burst, self._left + (now - self._counted) * self.per_second)
-        self._counted = now
-        if self._left < 1:
-            return False
-        self._left -= 1
-        return True
+    def _take_at_once(self, line):
+        """A thread that was asked in the midst of its work has answered."""
+        thread = self._question.interrupted
+        if thread == self.pid:
+            self.attribution.found(line)
+        elif thread:
+            self._threads.found(thread, line)
 
 
 class Question:
     """From outside: asks one process, one question at a time, which line is running, and never harms it."""
 
-    def __init__(self, pid, libraries=LIBRARIES):
-        self.pid = pid
-        self._readings, self._asked_at, self._busiest = [], None, None
-        self._python_threads = {pid}
-        self._dumps = DumpReader(libraries)
-        self._faults = {}
+    def __init__(self, pid):
+        self.pid, self.interrupted = pid, None
+        self._asked_at = self._efforts = None
 
-    @property
-    def is_open(self):
-        """True while an answer is due."""
-        return self._asked_at is not None
-
-    def may_be_asked(self):
-        """True if no answer is due, or if the thread that owes it is stuck in C code and can be asked at once."""
-        if not self.is_open:
+    def ask(self, busiest):
+        """Ask for the line, or, if an answer is late because C code runs, ask the thread that is the `busiest` at once.
+        True if a new question was asked."""
+        now = time.monotonic()
+        if self._asked_at is None:
+            if not processes.may_be_interrupted(self.pid, self.pid):
+                return False
+            self._asked_at, self.interrupted = now, None
+            self._efforts = {thread: _worked(self.pid, thread) for thread in (self.pid, busiest)}
+            _send(self.pid, self.pid, answering.ASK)
             return True
-        is_late = time.monotonic() - self._asked_at > SECONDS_TO_ANSWER
-        return is_late and not self._dumps.is_reading and self._is_in_c_code()
+        if now - self._asked_at > SECONDS_TO_ANSWER:
+            self._interrupt(busiest if busiest in self._efforts else self.pid)
+        return False
 
-    def ask(self, reading):
-        """Ask for the line that answers for a reading; see `may_be_asked`."""
-        if self.is_open:
-            self._readings.append(reading)
-            thread, number = self._stuck_thread(), answering.STUCK
-        else:
-            self._busiest = self._busiest_thread()
-            self._readings = [reading]
-            self._effort = processes.thread_effort(self.pid, self._stuck_thread())
-            thread, number = self.pid, answering.ASK
-        self._asked_at = time.monotonic()
-        _send(self.pid, thread, number)
+    def answered(self, moment):
+        if self._asked_at is not None and moment > self._asked_at:
+            self._asked_at = None
 
-    def hear(self, piece):
-        """What was told in these bytes: [(line, readings, held)]. The line answers for the `readings` that were asked
-        for, and for what the process `held` when it answered, (bytes, pages touched), if it could tell: Python answers
-        before it goes on to another line."""
-        told = []
-        for answer in self._dumps.feed(piece):
-            held = answer.pop("held", None)
-            if "stuck" not in answer:
-                self._python_threads = {self.pid, *answer}
-                self._asked_at = None
-            line = answer.get("stuck") or answer.get(self._busiest) or answer.get(self.pid)
-            if line:
-                told.append((line, self._readings, held))
-                self._readings = []
-        return told
+    def _interrupt(self, thread):
+        """A thread that has worked for a while since it was asked, or waits, is not between two instructions."""
+        waits = processes.thread_effort(self.pid, thread)[0] in "SD"
+        is_in_c_code = waits or _worked(self.pid, thread) - self._efforts[thread] > EFFORT_TO_ANSWER
+        if is_in_c_code and processes.may_be_interrupted(self.pid, thread):
+            self.interrupted, self._asked_at = thread, time.monotonic()
+            _send(self.pid, thread, answering.STUCK)
 
-    def _stuck_thread(self):
-        return self._busiest if self._busiest in self._python_threads else self.pid
 
-    def _is_in_c_code(self):
-        """A thread that has worked for a while since it was asked, or sleeps, is not between two instructions."""
-        state, worked = processes.thread_effort(self.pid, self._stuck_thread())
-        return state in "SD" or worked - self._effort[1] > EFFORT_TO_ANSWER
-
-    def _busiest_thread(self):
-        """The thread of Python that touched most new pages since the last question."""
-        if len(self._python_threads) == 1:
-            return self.pid
-        before, self._faults = self._faults, processes.page_faults(self.pid, self._python_threads)
-        touched = {thread: count - before.get(thread, 0) for thread, count in self._faults.items()}
-        return max(touched, key=touched.get, default=self.pid)
+def _worked(pid, thread):
+    return processes.thread_effort(pid, thread)[1]
 
 
 def _send(pid, thread, number):
     if processes.catches(pid, number):  # a job that has become another program would die of the signal
         ctypes.CDLL(None).tgkill(pid, thread, number)
-
-
-class DumpReader:
-    """Finds, in what a process writes piece by piece when asked, the innermost line of its own code per thread."""
-
-    FRAME = re.compile(rb'  File "(.*)", line (\d+) in ')
-    HEADLINE = re.compile(rb"(?:Current thread|Thread) 0x0*([0-9a-f]+)")
-
-    def __init__(self, libraries=LIBRARIES):
-        self.libraries = libraries
-        self._partial, self._found, self._thread = b"", {}, None
-
-    @property
-    def is_reading(self):
-        """True in the middle of an answer."""
-        return bool(self._partial or self._found)
-
-    def feed(self, piece):
-        """One dict for each answer: {number of a thread: its line, "held": (bytes, pages touched) of the process}, or
-        {"stuck": line} of a thread in C code."""
-        answers = []
-        *texts, self._partial = (self._partial + piece).split(b"\n")
-        for text in texts:
-            frame, headline = self.FRAME.match(text), self.HEADLINE.match(text)
-            if headline:
-                self._thread = headline[1].decode()
-            elif text.startswith(b"Stack"):
-                self._thread = "stuck"
-            elif text.startswith(b"end"):
-                answers += self._finish(text)
-                self._found = {}
-            elif frame and self._thread not in self._found:
-                answers += self._take(_file_name(frame[1]), int(frame[2]))
-        return answers
-
-    def _finish(self, text):
-        """The last line of an answer: what the process holds, and which thread has which number."""
-        try:
-            names = dict(name.split("=") for name in text.decode().split()[1:])
-            numbers = {name: int(number) for name, number in names.items()}
-            held = numbers.pop("held"), numbers.pop("faults")
-        except (ValueError, KeyError):  # somebody else wrote to this pipe
-            return []
-        found = {numbers[thread]: line for thread, line in self._found.items() if thread in numbers}
-        return [{"held": held if held[0] else None, **found}]
-
-    def _take(self, filename, line):
-        if not is_own_code(filename, self.libraries):
-            return []
-        if self._thread != "stuck":
-            self._found[self._thread] = (filename, line)
-            return []
-        self._thread = None
-        return [{"stuck": (filename, line)}]
-
-
-def _file_name(text):
-    """Python escapes what is not ASCII."""
-    return text.decode("unicode_escape" if b"\\" in text else "ascii", "replace")

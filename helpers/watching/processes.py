@@ -2,6 +2,7 @@
 
 import functools
 import os
+import platform
 import signal
 import time
 from contextlib import contextmanager, suppress
@@ -14,6 +15,7 @@ import psutil
 from helpers.watching.pages import PAGE, reach
 
 PROC = Path("/proc")
+FUTEX = {"x86_64": "202", "aarch64": "98"}.get(platform.machine())
 HAS_PROC = PROC.joinpath("self", "status").exists()
 
 
@@ -202,6 +204,15 @@ def thread_effort(pid, thread):
             return state, int(schedstat.read(128).split()[0]) / 1e9
     except (OSError, IndexError):
         return "?", 0.0
+
+
+def may_be_interrupted(pid, thread):
+    """Whether a signal breaks nothing in this thread: it works, or waits for a lock. Other calls of the system that
+    wait may be cut short by a signal, and C code may not expect that."""
+    with suppress(OSError, IndexError):
+        call = Path(f"/proc/{pid}/task/{thread}/syscall").read_text().split()[0]
+        return call in ("running", FUTEX)
+    return thread_effort(pid, thread)[0] == "R"
 
 
 def catches(pid, number):

@@ -6,7 +6,7 @@ import functools
 import linecache
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from helpers import text
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 OUT_OF_MEMORY = ("killed", "memory-error", "vram-oom")
 KEPT_LOG = 1_000_000
+Place: TypeAlias = "tuple[str, int] | tuple[tuple[str, int], tuple[str, int]]"
+"""A line, as its file and its number; two lines that share bytes; or the reason why there is no line, and 0."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,12 @@ class Phase:
     items: int | None = None
 
 
-def located(place: tuple[str, int], size: int) -> Line:
-    """A line with its source and where a reader finds it: by the number of its cell, or by its file."""
+def located(place: Place, size: int) -> Line:
+    """A line with its source and where a reader finds it: by the number of its cell, or by its file. Bytes that two
+    lines share have both."""
+    if isinstance(place[0], tuple):
+        either = " or ".join(located(line, size).where for line in place)
+        return Line(either, 0, "", size, either)
     file, number = place
     if number == 0:  # not a line, but a reason why there is none
         return Line(file, 0, "", size, file)

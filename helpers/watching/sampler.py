@@ -5,7 +5,7 @@ import time
 from array import array
 
 from helpers.watching import processes
-from helpers.watching.lines import Allowance
+from helpers.watching.page_faults import Allowance
 from helpers.watching.pages import reach
 from helpers.watching.shared_memory import SharedFiles
 
@@ -43,7 +43,7 @@ class Sampler:
 
     def start(self):
         """Take the baseline: what the process holds now is not the job's."""
-        self.started = time.monotonic()
+        self.started = self.moment = time.monotonic()
         self._meter = processes.Meter(self.pid)
         self._last = self._base = self._read()
         self.faults = self._meter.faults()
@@ -62,9 +62,13 @@ class Sampler:
             anchor = self._anchor
             memory = self._glance(now) or self._full_reading(now)
             if memory.resident == 0:  # it has just ended
-                self._anchor = anchor
+                self._anchor, self._seen = (
+                    anchor,
+                    b"",
+                )  # this is no reading, and the next one is not as before
                 return self.used
             spike = max(0, self._take(memory, now, anchor))
+        self.moment = now
         self._seconds.append(now - self.started)
         self._ram.append(self.used + spike)
         return self.used

@@ -1,0 +1,129 @@
+"""The threads of a process beside its main one: how much of the growth is theirs, and in which lines they are."""
+
+import fcntl
+import os
+import struct
+from collections import Counter
+from contextlib import suppress
+
+from helpers.watching import answering, page_faults, processes
+from helpers.watching.attribution import Label
+
+LEAST_FAULTS = 8
+SMALL_PAGE, HUGE_PAGE = 2**13, 2**20
+"""Pages are small ones below, huge ones above; in between there are both, and the bytes of a fault are not known."""
+BYTES_BETWEEN = 2**22
+AT_ONCE, WORDS = 16, 16
+"""So many threads are asked at a time, and each says its line so often until it is looked at again."""
+CHANCES = 3
+MUCH = 0.1
+
+
+class OtherThreads:
+    """Call `look` when memory has grown: `shares` says which part is theirs. `ask` then lets the kernel have those
+    that grow say their lines as they touch pages; pass what they say to `said`.
+
+    A thread says its line and not its number. So one that is new is asked alone first: if it says nothing it has no
+    Python and works for the main thread."""
+
+    def __init__(self, pid, grows):
+        self.pid, self._grows = pid, grows
+        self._faults, self._touched = processes.page_faults(pid), {}
+        self._with_python, self._silent = set(), {}
+        self._new, self._events = None, {}
+        self._heard, self._heard_before, self._waiting = Counter(), Counter(), []
+        self.shares = []
+
+    @property
+    def busiest(self):
+        """The thread that touched most pages before the last look, of those with Python."""
+        return max((self.pid, *self._with_python), key=lambda thread: self._touched.get(thread, 0))
+
+    def look(self, main, grown):
+        """Find out whose the page faults since the last look were, in which the process has grown by `grown` bytes;
+        `main` is the label of what the main thread takes."""
+        before, self._faults = self._faults, processes.page_faults(self.pid)
+        self._touched = {
+            thread: max(0, count - before.get(thread, 0)) for thread, count in self._faults.items()
+        }
+        total = sum(self._touched.values())
+        theirs = sum(count for thread, count in self._touched.items() if self._counts(thread))
+        self._page = grown / total if total else 0
+        share = theirs / total if total else 0.0
+        is_mixed = SMALL_PAGE < self._page < HUGE_PAGE and MUCH < share < 1 - MUCH
+        self.shares = [
+            (Label(either=(main, label)) if is_mixed else label, share * part)
+            for label, part in self._labels(main)
+        ]
+
+    def _labels(self, main):
+        """Their lines since the last look, with the part of each."""
+        heard, self._heard = self._heard or self._heard_before, Counter()
+        self._heard_before = heard
+        if heard:
+            return [(Label(line), count / heard.total()) for line, count in heard.items()]
+        self._waiting.append(Label(otherwise=main))
+        return [(self._waiting[-1], 1.0)]
+
+    def _counts(self, thread):
+        return thread != self.pid and self._faults[thread] >= self._silent.get(thread, 0)
+
+    def ask(self):
+        """Ask those that have grown: a new one alone, or else all that are known."""
+        if self._new is not None and not self._is_without_python():
+            return
+        self._stop_asking()
+        if not self._grows or not processes.catches(self.pid, answering.TOUCHED):
+            return
+        grown = {
+            thread: count
+            for thread, count in self._touched.items()
+            if count >= LEAST_FAULTS and self._counts(thread)
+        }
+        new = grown.keys() - self._with_python
+        if new:
+            self._new, self._chances = max(new, key=grown.get), CHANCES
+            self._watch(self._new, 1, 1)
+        else:
+            faults = max(1, int(BYTES_BETWEEN / max(self._page, page_faults.PAGE)))
+            for thread in sorted(grown, key=grown.get)[-AT_ONCE:]:
+                self._watch(thread, faults, WORDS)
+
+    def _is_without_python(self):
+        """The new one was asked, has touched pages or is gone, and has said nothing; its words may be on their way."""
+        if self._new in self._touched and self._touched[self._new] < LEAST_FAULTS:
+            return False
+        self._chances -= 1
+        if self._chances == 0 and self._new in self._faults:
+            self._silent[self._new] = 2 * self._faults[self._new]  # it may have Python later
+        return self._chances == 0
+
+    def _watch(self, thread, faults, words):
+        with suppress(OSError, KeyError):
+            event = self._events[thread] = page_faults.page_fault_event(thread)
+            page_faults.send_signal_of(event, answering.TOUCHED, thread)
+            fcntl.ioctl(event, page_faults.PERF_PERIOD, struct.pack("Q", faults))
+            fcntl.ioctl(event, page_faults.PERF_REFRESH, words)
+
+    def said(self, line):
+        """A thread that was asked is in this line."""
+        self.found(self._new, line)
+        self._new = None
+
+    def found(self, thread, line):
+        """A thread is in this line."""
+        if thread is not None:
+            self._with_python.add(thread)
+            self._silent.pop(thread, None)
+        self._heard[line] += 1
+        for label in self._waiting:
+            label.line = line
+        self._waiting = []
+
+    def _stop_asking(self):
+        for event in self._events.values():
+            os.close(event)
+        self._new, self._events = None, {}
+
+    def close(self):
+        self._stop_asking()
