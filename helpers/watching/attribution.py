@@ -48,7 +48,7 @@ class Attribution:
     def __init__(self, baseline=0):
         self.level = self._peak = self._highest = baseline
         self._blocks = []
-        self._at_peak = []
+        self._at_peak, self._is_recent = [], False
         self._last = None
         self.label, self._is_open = Label(), False
         self._before_question = None
@@ -127,6 +127,7 @@ class Attribution:
         if level is not None:
             self._notice_a_spike(highest, Label(grown))
         self.label, self._is_open, self._last, self.owed = Label(), False, line or self._last, 0
+        self._is_recent = False
 
     def finish(self, peak):
         """[(place, bytes)] at the peak; a place is a line, two lines that share the bytes, or `UNKNOWN`."""
@@ -214,20 +215,22 @@ class Attribution:
             if self._blocks[-1].size == 0:
                 self._blocks.pop()
 
-    def _remember_peak(self, level, label=None, extra=0):
-        if level + extra < self._peak:
+    def _remember_peak(self, level):
+        if level < self._peak:
             return
         self._settle(0)
-        self._peak = level + extra
+        self._peak, self._is_recent = level, True
         self._at_peak = [(block.label, block.size) for block in self._blocks]
-        if extra:
-            self._at_peak.append((label, extra))
 
     def _notice_a_spike(self, highest, label):
-        """It held more for a moment since it last told than any reading saw."""
+        """It held more for a moment since it last told than any reading saw: on top of the highest one since."""
         is_new, self._highest = highest > self._highest, max(self._highest, highest)
         if is_new and highest > max(self.level, self._peak) + LEAST_SPIKE:
-            self._remember_peak(self.level, label, highest - self.level)
+            if not self._is_recent or self.level > self._peak:
+                self._peak = 0
+                self._remember_peak(self.level)
+            self._at_peak.append((label, highest - self._peak))
+            self._peak = highest
 
 
 def both(first, second):

@@ -65,16 +65,23 @@ class LineFollower:
         if level < self._highest + LEAST_GROWTH and not self._below_peak.take(time.monotonic()):
             return
         self._highest = max(self._highest, level)
+        self._divide()
         if not self._on_device:
-            self._unlooked = 0
-            self._threads.look(self.attribution.label, self.attribution.recent)
             self._threads.ask()
-            self.attribution.divide(self._threads.shares)
         if self.attribution.owed >= LEAST_GROWTH and self._question.ask(self._threads.busiest):
             self.attribution.ask()
 
+    def _divide(self):
+        """Find out which part of the latest growth is other threads'."""
+        if self._on_device:
+            return
+        self._unlooked = 0
+        self._threads.look(self.attribution.label, self.attribution.recent)
+        self.attribution.divide(self._threads.shares)
+
     def lines(self, peak):
         """[(place, bytes)] at the peak, the largest first; see `Attribution.finish`."""
+        self._divide()
         return self.attribution.finish(peak)
 
     def close(self):
@@ -108,6 +115,8 @@ class LineFollower:
             self.attribution.told(line)
         else:
             self._unlooked += max(0, told.held - self.attribution.level)
+            if self.attribution.owed >= LEAST_GROWTH:  # before all of it is taken for this line's
+                self._divide()
             self.attribution.told(line, told.held, told.faults, told.highest - told.files, told.since)
 
     def _take_at_once(self, line):

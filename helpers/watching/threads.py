@@ -7,7 +7,7 @@ from collections import Counter
 from contextlib import suppress
 
 from helpers.watching import answering, page_faults, processes
-from helpers.watching.attribution import Label
+from helpers.watching.attribution import Label, both
 
 LEAST_FAULTS = 8
 SMALL_PAGE, HUGE_PAGE = 2**13, 2**20
@@ -29,9 +29,10 @@ class OtherThreads:
     def __init__(self, pid, grows):
         self.pid, self._grows = pid, grows
         self._faults, self._touched = processes.page_faults(pid), {}
+        self._all, self._page = processes.all_page_faults(pid), 0.0
         self._with_python, self._silent = set(), {}
         self._new, self._events = None, {}
-        self._heard, self._heard_before, self._waiting = Counter(), Counter(), []
+        self._heard, self._line, self._waiting = Counter(), None, []
         self.shares = []
 
     @property
@@ -42,14 +43,17 @@ class OtherThreads:
     def look(self, main, grown):
         """Find out whose the page faults since the last look were, in which the process has grown by `grown` bytes;
         `main` is the label of what the main thread takes."""
-        before, self._faults = self._faults, processes.page_faults(self.pid)
-        self._touched = {
-            thread: max(0, count - before.get(thread, 0)) for thread, count in self._faults.items()
-        }
-        total = sum(self._touched.values())
-        theirs = sum(count for thread, count in self._touched.items() if self._counts(thread))
-        self._page = grown / total if total else 0
-        share = theirs / total if total else 0.0
+        before, now = self._faults, processes.page_faults(self.pid)
+        all_before, self._all = self._all, processes.all_page_faults(self.pid)
+        total = self._all - all_before
+        if not now or total <= 0:  # it has ended, or the faults were counted before: it is as it was
+            return
+        self._faults = now
+        self._touched = {thread: max(0, count - before.get(thread, 0)) for thread, count in now.items()}
+        # what is left is theirs, or that of others which have ended since
+        not_theirs = sum(count for thread, count in self._touched.items() if not self._counts(thread))
+        theirs = max(0, total - not_theirs) if len(now) > 1 or self._with_python else 0
+        self._page, share = grown / total, theirs / total
         is_mixed = SMALL_PAGE < self._page < HUGE_PAGE and MUCH < share < 1 - MUCH
         self.shares = [
             (Label(either=(main, label)) if is_mixed else label, share * part)
@@ -58,12 +62,12 @@ class OtherThreads:
 
     def _labels(self, main):
         """Their lines since the last look, with the part of each."""
-        heard, self._heard = self._heard or self._heard_before, Counter()
-        self._heard_before = heard
+        heard, self._heard = self._heard, Counter()
         if heard:
+            self._line = heard.most_common(1)[0][0]
             return [(Label(line), count / heard.total()) for line, count in heard.items()]
-        self._waiting.append(Label(otherwise=main))
-        return [(self._waiting[-1], 1.0)]
+        self._waiting.append((Label(otherwise=Label(self._line, otherwise=main)), self._line))
+        return [(self._waiting[-1][0], 1.0)]
 
     def _counts(self, thread):
         return thread != self.pid and self._faults[thread] >= self._silent.get(thread, 0)
@@ -86,7 +90,9 @@ class OtherThreads:
             self._watch(self._new, 1, 1)
         else:
             faults = max(1, int(BYTES_BETWEEN / max(self._page, page_faults.PAGE)))
-            for thread in sorted(grown, key=grown.get)[-AT_ONCE:]:
+            for thread in sorted(self._with_python, key=lambda thread: self._touched.get(thread, 0))[
+                -AT_ONCE:
+            ]:
                 self._watch(thread, faults, WORDS)
 
     def _is_without_python(self):
@@ -116,8 +122,8 @@ class OtherThreads:
             self._with_python.add(thread)
             self._silent.pop(thread, None)
         self._heard[line] += 1
-        for label in self._waiting:
-            label.line = line
+        for label, before in self._waiting:
+            label.line = both(before, line)
         self._waiting = []
 
     def _stop_asking(self):

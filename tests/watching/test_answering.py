@@ -11,32 +11,30 @@ import weakref
 import pytest
 
 from helpers.watching import answering
-from helpers.watching.lines import LIBRARIES, OURS, DumpReader
+from helpers.watching.lines import LIBRARIES, OURS
+from helpers.watching.voices import Told, Voices
 
 pytestmark = pytest.mark.skipif(answering.ASK is None, reason="no real-time signals on this system")
 
 
 @pytest.fixture
 def asked():
-    """Ask this very process; returns what it wrote."""
-    reading, writing = os.pipe()
+    """Ask this very process; returns what it told."""
     before = signal.getsignal(answering.ASK)
-    answering.listen(writing, (*LIBRARIES, *OURS))
+    voices = Voices()
+    answering.listen(voices.folder, (*LIBRARIES, *OURS), grows=False)
+    [(voice, _)] = voices.new()
 
     def ask():
         signal.raise_signal(answering.ASK)
-        try:
-            return os.read(reading, 1_000_000)
-        except BlockingIOError:
-            return b""
-
-    os.set_blocking(reading, False)
+        return [word for word in voice.hear()[0] if isinstance(word, Told)]
 
     yield ask
+    answering._end()
+    answering._voice.forget()
     signal.signal(answering.ASK, before)
-    answering.faulthandler.unregister(answering.STUCK)
-    os.close(reading)
-    os.close(writing)
+    voice.close()
+    voices.close()
 
 
 def test_an_answer_has_the_line_of_each_thread(asked):
@@ -49,14 +47,26 @@ def test_an_answer_has_the_line_of_each_thread(asked):
     thread = threading.Thread(target=wait)
     thread.start()
     started.wait()
-    (answer,) = DumpReader().feed(asked())
+    (answer,) = asked()
     done.set()
     thread.join()
-    held, faults = answer["held"]
-    assert held > 1_000_000
-    assert faults > 1000
-    assert {file for file, _ in (answer[os.getpid()], answer[thread.native_id])} == {__file__}
-    assert answer[thread.native_id][1] == wait.__code__.co_firstlineno + 2
+    assert answer.held > 1_000_000
+    assert answer.highest >= answer.held
+    assert answer.faults > 1000
+    assert {file for file, _ in (answer.lines[os.getpid()], answer.lines[thread.native_id])} == {__file__}
+    assert answer.lines[thread.native_id][1] == wait.__code__.co_firstlineno + 2
+
+
+def test_hundreds_of_threads_are_told(asked):
+    done = threading.Event()
+    threads = [threading.Thread(target=done.wait) for _ in range(200)]
+    for thread in threads:
+        thread.start()
+    (answer,) = asked()
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert answer.lines[os.getpid()][0] == __file__
 
 
 class Something:
@@ -83,7 +93,7 @@ def test_a_deep_stack_has_one_line_and_a_failed_answer_does_not_reach_the_job(as
     def deep(levels):
         return deep(levels - 1) if levels else asked()
 
-    assert deep(500).count(b"  File ") == asked().count(b"  File ") <= threading.active_count()
+    assert deep(500)[0].lines[os.getpid()][0] == __file__
 
     def endless():
         asked()
@@ -93,17 +103,21 @@ def test_a_deep_stack_has_one_line_and_a_failed_answer_does_not_reach_the_job(as
         endless()
 
 
-def test_nobody_listens(asked):
-    reading, writing = os.pipe()
-    answering.listen(writing)
-    os.close(writing)
+def test_nobody_listens(asked, tmp_path):
+    voices = Voices()
+    answering.listen(voices.folder, grows=False)
+    voices.close()
     signal.raise_signal(answering.ASK)
-    os.close(reading)
+
+
+def test_where_no_pipe_can_be_made_the_reason_is_told(tmp_path):
+    with pytest.raises(OSError, match="No such file"):
+        answering.listen(str(tmp_path / "nowhere"))
 
 
 FOREIGN_THREADS = """
 import ctypes, os, signal, threading, time
-from helpers.watching import answering
+from helpers.watching import answering, voices
 
 library = ctypes.CDLL(None)
 visits, is_over = [], threading.Event()
@@ -119,7 +133,8 @@ def come_and_go():
             library.pthread_join(thread, None)
 
 
-answering.listen(os.open(os.devnull, os.O_WRONLY))
+folder = voices.Voices()
+answering.listen(folder.folder).begin()
 makers = [threading.Thread(target=come_and_go) for _ in range(2)]
 for maker in makers:
     maker.start()
@@ -129,6 +144,7 @@ while len(visits) < 5000:
 is_over.set()
 for maker in makers:
     maker.join()
+folder.close()
 """
 
 
