@@ -177,10 +177,18 @@ class Attribution:
             return
         dropped, self._drop = self._drop, 0
         touched, self._touched_in_drop = self._touched_in_drop, None
-        again = min(int(touched[1] * min(page, LARGEST_PAGE)), self._total() - dropped) if touched else 0
+        most = min(int(touched[1] * min(page, LARGEST_PAGE)), self._total() - dropped) if touched else 0
+        again = self._again(dropped, most)
         self._shrink(dropped + again)
-        if again:
+        if again > 0:
             self._grow(touched[0], again)
+
+    def _again(self, dropped, most):
+        """How much of what was given back was taken again at once: at the most as much as the pages that were touched
+        could hold. If that makes the size of a block whole, it was that block."""
+        rests = [block.size - dropped for block in self._blocks if block.size >= LEAST_BLOCK]
+        whole = [rest for rest in rests if -SAME_SIZE * dropped <= rest <= (1 + SAME_SIZE) * most]
+        return max(0, min(whole, key=abs)) if whole else max(0, most)
 
     def _total(self):
         return sum(block.size for block in self._blocks)

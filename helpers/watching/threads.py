@@ -12,7 +12,7 @@ from helpers.watching.attribution import Label, both
 LEAST_FAULTS = 8
 SMALL_PAGE, HUGE_PAGE = 2**13, 2**20
 """Pages are small ones below, huge ones above; in between there are both, and the bytes of a fault are not known."""
-BYTES_BETWEEN = 2**22
+BYTES_BETWEEN = 2**21
 AT_ONCE, WORDS = 16, 16
 """So many threads are asked at a time, and each says its line so often until it is looked at again."""
 CHANCES = 3

@@ -1,0 +1,239 @@
+"""The line that took the memory is named, whoever wins a race; and who asks for it changes nothing."""
+
+import ctypes
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from helpers import run
+
+HERE = Path(__file__).parents[2]
+MB = 1_000_000
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere lines are asked on a clock alone")
+
+
+def bytes_of(trial):
+    """{the first word of a line: its bytes}"""
+    found = {}
+    for line in trial.lines:
+        word = line.source.split("=")[0].strip() or line.where
+        found[word] = found.get(word, 0) + line.bytes
+    return found
+
+
+def within(expected):
+    return pytest.approx(expected, rel=0.1)
+
+
+def allocate_and_sleep():
+    block = np.ones(400 * MB, np.uint8)
+    time.sleep(0.3)
+    return int(block[0])
+
+
+def add_and_sleep():
+    """No call in the line: Python hears of a signal only after the sleep."""
+    block = np.ones(200 * MB, np.uint8)
+    result = block + 1
+    time.sleep(0.3)
+    return int(result[0])
+
+
+def take_again():
+    first = np.ones(400 * MB, np.uint8)
+    del first
+    second = np.ones(200 * MB, np.uint8)
+    third = np.ones(300 * MB, np.uint8)
+    return int(second[0] + third[0])
+
+
+def give_back_what_was_taken_first():
+    first = np.ones(150 * MB, np.uint8)
+    second = np.ones(300 * MB, np.uint8)
+    del first
+    third = np.ones(250 * MB, np.uint8)
+    return int(second[0] + third[0])
+
+
+def take_one_after_the_other_in_a_thread():
+    def work():
+        first = np.ones(300 * MB, np.uint8)
+        time.sleep(0.1)
+        second = np.ones(200 * MB, np.uint8)
+        kept.append((first, second))
+
+    kept = []
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    return len(kept)
+
+
+def grow_among_many_threads():
+    is_over = threading.Event()
+    threads = [threading.Thread(target=is_over.wait) for _ in range(150)]
+    for thread in threads:
+        thread.start()
+    block = np.ones(300 * MB, np.uint8)
+    is_over.set()
+    for thread in threads:
+        thread.join()
+    return int(block[0])
+
+
+def grow_in_a_forked_child():
+    parent = np.ones(100 * MB, np.uint8)
+    pid = os.fork()
+    if pid == 0:
+        child = np.ones(300 * MB, np.uint8)
+        time.sleep(0.3)
+        os._exit(int(child[0]) - 1)
+    return os.waitpid(pid, 0)[1], int(parent[0])
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        (allocate_and_sleep, {"block": 400}),
+        (add_and_sleep, {"block": 200, "result": 200}),
+        (take_again, {"second": 200, "third": 300}),
+        (give_back_what_was_taken_first, {"second": 300, "third": 250}),
+        (take_one_after_the_other_in_a_thread, {"first": 300, "second": 200}),
+        (grow_among_many_threads, {"block": 300}),
+        (grow_in_a_forked_child, {"parent": 100, "child": 300}),
+    ],
+)
+def test_each_line_has_the_bytes_that_it_took(job, expected):
+    found = bytes_of(run(job, ram="1 GB"))
+    for word, size in expected.items():
+        assert found.get(word, 0) == within(size * MB), found
+
+
+def one_allocation():
+    block = np.ones(900 * MB, np.uint8)
+    return int(block[0])
+
+
+@pytest.mark.parametrize("budget", ["50 MB", "200 MB"])
+@pytest.mark.parametrize("limiter", [None, "watchdog"])
+def test_a_single_allocation_that_is_killed_at_once_has_its_line(budget, limiter):
+    trial = run(one_allocation, ram=budget, limiter=limiter)
+    assert trial.outcome == "killed"
+    assert trial.lines[0].source == "block = np.ones(900 * MB, np.uint8)"
+    assert trial.lines[0].bytes == within(trial.peak_ram)
+
+
+def read_while_another_thread_grows():
+    """C code that does not know that a call of the system can be interrupted."""
+    reading, writing = os.pipe()
+    library, buffer = ctypes.CDLL(None), ctypes.create_string_buffer(8)
+    blocks = []
+
+    def grow():
+        for _ in range(60):
+            blocks.append(np.ones(5 * MB, np.uint8))
+            time.sleep(0.002)
+        os.write(writing, b"x")
+
+    threading.Thread(target=grow).start()
+    return library.read(reading, buffer, 8)
+
+
+def poll_while_another_thread_grows():
+    reading, writing = os.pipe()
+    library = ctypes.CDLL(None)
+    blocks = []
+
+    def grow():
+        for _ in range(60):
+            blocks.append(np.ones(5 * MB, np.uint8))
+            time.sleep(0.002)
+        os.write(writing, b"x")
+
+    threading.Thread(target=grow).start()
+    question = (ctypes.c_int * 2)(reading, 1)
+    return library.poll(question, 1, 60_000)
+
+
+@pytest.mark.parametrize("job", [read_while_another_thread_grows, poll_while_another_thread_grows])
+def test_a_call_of_the_system_is_not_cut_short_because_another_thread_grows(job):
+    for _ in range(3):
+        assert run(job, ram="1 GB").value == 1
+
+
+def take_all_handlers_away():
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD}:
+        signal.signal(number, signal.SIG_DFL)
+    return len([np.ones(MB, np.uint8) for _ in range(300)])
+
+
+def test_a_job_that_takes_all_handlers_away_lives():
+    trial = run(take_all_handlers_away, ram="1 GB")
+    assert (trial.outcome, trial.value) == ("finished", 300), trial.verdict
+
+
+GROW = "import time\nrows = [bytearray(1_000_000) for _ in range(200)]\nraise MemoryError\n"
+
+
+def lines_of_the_doctor(folder, *words, **options):
+    command = [sys.executable, "-m", "helpers", "doctor", "--", sys.executable, *words]
+    environment = {**os.environ, "PYTHONPATH": str(HERE)}
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, **options
+    )
+    assert done.returncode == 1, done.stderr
+    text = folder.joinpath("oom-report.txt").read_text().split("The lines that held the growth")[1]
+    return {place: int(size) for size, place in re.findall(r"^ +(\d+) MB  (\S+)", text, re.MULTILINE)}
+
+
+def test_a_program_after_dash_c_has_lines(tmp_path):
+    assert lines_of_the_doctor(tmp_path, "-c", GROW)["<string>:2"] == within(200)
+
+
+def test_a_program_on_standard_input_has_lines(tmp_path):
+    assert lines_of_the_doctor(tmp_path, "-", input=GROW)["<stdin>:2"] == within(200)
+
+
+def test_forked_children_of_a_command_have_lines(tmp_path):
+    program = tmp_path / "train.py"
+    program.write_text(
+        "import os, time\n"
+        "first = bytearray(100_000_000)\n"
+        "pid = os.fork()\n"
+        "if pid == 0:\n"
+        "    second = bytearray(300_000_000)\n"
+        "    time.sleep(0.5)\n"
+        "    os._exit(0)\n"
+        "os.waitpid(pid, 0)\n"
+        "raise MemoryError\n"
+    )
+    found = lines_of_the_doctor(tmp_path, program)
+    assert (found["train.py:2"], found["train.py:5"]) == (within(100), within(300))
+
+
+def test_an_interpreter_that_ends_while_it_grows_ends_well(tmp_path):
+    """Objects that grow when they go, at the very end of the interpreter."""
+    program = tmp_path / "train.py"
+    program.write_text(
+        "class Last:\n"
+        "    def __init__(self):\n"
+        "        self.kept, self.bytearray = [], bytearray\n"
+        "    def __del__(self):\n"
+        "        self.kept.append(self.bytearray(30_000_000))\n"
+        "last = [Last() for _ in range(5)]\n"
+        "import sys\n"
+        "sys.modules['__main__'].cycle = last.append(last)\n"
+        "raise MemoryError\n"
+    )
+    for _ in range(5):
+        lines_of_the_doctor(tmp_path, program)
+        for report in tmp_path.glob("oom-report*"):
+            report.unlink()
