@@ -1,4 +1,4 @@
-"""Who may have made a new file: the kernel tells when it came and how often it was opened and closed since (inotify)."""
+"""Who may have made a new file: the kernel tells (inotify) when it came and how often it was opened and closed."""
 
 import ctypes
 import os
@@ -21,8 +21,8 @@ class Openings:
         self._new = set()
 
     def held_by_makers(self):
-        """Names of files that came since, whose maker has them open (or mapped) and nobody else has ever opened: whoever
-        holds such a file made it. What was closed again, or opened twice, may be anybody's."""
+        """Names of files that came since, whose maker has them open (or mapped) and that nobody else ever opened:
+        whoever holds such a file made it. What was closed again, or opened twice, may be anybody's."""
         for mask, name in self._events():
             if mask & LOST:
                 self._new.clear()
