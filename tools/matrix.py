@@ -33,6 +33,7 @@ V2_TESTS = (
     "tests/faults/test_shared_files_of_others.py",
 )
 NOBODY = 65534
+STARTS_ITSELF = "import subprocess, sys; subprocess.run([sys.executable, '-c', ''], check=True)"
 COLUMNS = ("row", "what runs", "Python", "date", "passed", "failed", "skipped", "seconds")
 COUNTED = re.compile(r"(\d+) (passed|failed|skipped|error)s?\b")
 HEAD = """# What was run where
@@ -194,7 +195,7 @@ def become_nobody():
     only = "-all,+dac_read_search"
     reader = [f"--inh-caps={only}", f"--ambient-caps={only}", f"--bounding-set={only}"]
     for words in ([*before, "--bounding-set=-all"], [*before, *reader]):
-        if subprocess.run([*words, sys.executable, "-c", ""], capture_output=True).returncode == 0:
+        if subprocess.run([*words, sys.executable, "-c", STARTS_ITSELF], capture_output=True).returncode == 0:
             return words
     raise CannotRun(f"another user cannot run {sys.executable}")
 
