@@ -59,8 +59,9 @@ class Watch:
             self._clean_up()
             raise
         try:
-            while not self._reaped():
-                self._step()
+            with processes.ahead_of_others():  # the job is there by now, and starts nothing of this process
+                while not self._reaped():
+                    self._step()
             self.ended = time.monotonic()
         finally:
             self._clean_up()
