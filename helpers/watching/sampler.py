@@ -72,10 +72,16 @@ class Sampler:
     def _is_as_before(self, now):
         """Nothing has changed, as often in a training loop, and others than the job were looked at a moment ago."""
         before, self._seen = self._seen, self._meter.glance()
-        if now >= self._full_at or len(self.family) > 1 or not self._looked:
+        if now >= self._full_at or len(self.family) > 1 or not self._looked or self._may_have_children(now):
             return False
         self._looked = not before or self._seen != before
         return not self._looked
+
+    def _may_have_children(self, now):
+        """Where nobody else guards the budget, a job that rests may have started one that does not."""
+        if self.limiter.in_kernel:
+            return False
+        return now < self._look_until or processes.newest_pid() != self._newest_pid
 
     def _take(self, memory, now, anchor):
         """Count a reading; returns the bytes by which memory was higher since the last one."""
