@@ -1,6 +1,6 @@
 """How far a job shoots past its budget before the watchdog has killed it: quiet, and with every core busy.
 
-`python -m benchmarks.overshoot 20` runs each job so many times. A kernel's own limit (cgroups) is not overshot.
+`python -m benchmarks.overshoot 25` runs each job so many times. A kernel's own limit (cgroups) is not overshot.
 """
 
 import os
