@@ -17,6 +17,7 @@ from helpers.jobs.told import Told
 from helpers.watching import limits, names, processes
 from helpers.watching.enclosure import Enclosure
 from helpers.watching.lines import ELSEWHERE, LineFollower
+from helpers.watching.priority import ahead_of_others
 from helpers.watching.record import Curves, Log
 from helpers.watching.sampler import INTERVAL, Sampler
 
@@ -59,7 +60,7 @@ class Watch:
             self._clean_up()
             raise
         try:
-            with processes.ahead_of_others():  # the job is there by now, and starts nothing of this process
+            with ahead_of_others():  # the job is there by now, and starts nothing of this process
                 while not self._reaped():
                     self._step()
             self.ended = time.monotonic()

@@ -14,7 +14,6 @@ import psutil
 from helpers.watching.pages import PAGE, reach
 
 PROC = Path("/proc")
-MOST_URGENT = -20
 HAS_PROC = PROC.joinpath("self", "status").exists()
 
 
@@ -249,22 +248,6 @@ def newest_pid():
 def _load_average():
     """Asked so often that the file stays open."""
     return os.open("/proc/loadavg", os.O_RDONLY | os.O_CLOEXEC)
-
-
-@contextmanager
-def ahead_of_others():
-    """For the length of a `with` block this thread is woken before others that wait for a core, where that is allowed
-    (root, or a limit for it); what it starts meanwhile would inherit that."""
-    usual = None
-    with suppress(OSError, AttributeError):
-        usual = os.getpriority(os.PRIO_PROCESS, 0)
-        os.setpriority(os.PRIO_PROCESS, 0, MOST_URGENT)
-    try:
-        yield
-    finally:
-        if usual is not None:
-            with suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, 0, usual)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from helpers import run
-from helpers.watching.processes import ahead_of_others
+from helpers.watching.priority import ahead_of_others
 
 
 def may_hurry():
