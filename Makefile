@@ -14,7 +14,7 @@ export PYTHON
 export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test unit types data bench execute lock clean
+.PHONY: help lab test unit matrix types data bench execute lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1@\2/p' Makefile | awk -F@ '{printf "%-16s %s\n", $$1, $$2}'
@@ -45,6 +45,9 @@ unit: data  ## run the unit tests and doctests alone; one room's: make unit ROOM
 		{ echo 'There is no room "$(ROOM)"; the rooms are: $(ROOMS)'; exit 2; }
 	@$(PY) -m pytest $(if $(ROOM),tests/$(ROOM) $(wildcard helpers/$(ROOM)),tests helpers) --doctest-modules
 
+matrix: data  ## run the tests on every Python and in other surroundings; one row: make matrix ROW=3.12
+	@$(PY) tools/matrix.py $(ROW) $(if $(VM),--vm "$(VM)")
+
 types: $(STAMP)  ## check the types of what crosses a room or a process
 	@$(PY) -m mypy
 
@@ -65,7 +68,7 @@ lock:  ## compile requirements.lock from pyproject.toml (needs uv)
 		--extra course --extra dev pyproject.toml -o requirements.lock
 
 clean:  ## remove what make made: .venv, the data files, the caches
-	rm -rf $(VENV) build *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) .matrix build *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find data -mindepth 1 ! -name README.md -delete
 	find . -name __pycache__ -prune -exec rm -rf {} +
 	find . -name .ipynb_checkpoints -prune -exec rm -rf {} +

@@ -124,6 +124,16 @@ def _finished(trial):
     return trial
 
 
+def error_of(predicted, peaks):
+    """How far an estimate is off: as a share of the nearest of the peaks that were measured. A model may have more than
+    one, by what TensorFlow does first; none of them is more right than the others, and what lies between is not one.
+
+    >>> [round(error_of(predicted, [100, 130]), 3) for predicted in (104, 115)]
+    [0.04, -0.115]
+    """
+    return min((predicted / peak - 1 for peak in peaks), key=abs)
+
+
 def section(title, results):
     """One Markdown table with its summary."""
     head = [
@@ -142,7 +152,7 @@ def section(title, results):
         _, batch_size, optimizer, _, _ = CASES[name]
         sizes = {kind: [one["bytes"] / 1e6 for one in found] for kind, found in turns.items()}
         seconds = {kind: [one["seconds"] for one in found] for kind, found in turns.items()}
-        errors[name] = statistics.median(sizes["predicted"]) / statistics.median(sizes["measured"]) - 1
+        errors[name] = error_of(statistics.median(sizes["predicted"]), sizes["measured"])
         slowness[name] = statistics.median(ratios(seconds["predicted"], seconds["measured"]))
         rows.append(
             [
@@ -194,7 +204,8 @@ def report(quick=False, names=()):
         f"`fit` on {STEPS} batches, given as arrays, on the virtual GPU with one region and one inter-op thread: the "
         f"median of {ROUNDS} runs in turns with the estimates, with the lowest and the highest where they differ. Some "
         "models have more than one peak: when the next batch arrives differs from run to run, and with it which free "
-        "chunks the allocator finds for the next tensors, and how much larger than these they are.",
+        "chunks the allocator finds for the next tensors, and how much larger than these they are. The error of an "
+        "estimate is that to the nearest of the measured peaks.",
         "The first step includes tracing, as the estimate does. Estimates are for the kernels that TensorFlow has on "
         "every CPU, which jobs use. Some CPUs make it choose oneDNN's instead (`TF_ENABLE_ONEDNN_OPTS=1`): their "
         "scratch memory is mostly smaller, so that the estimate of a small convolutional network can be more than "

@@ -19,12 +19,12 @@ JOB_VARIABLE = "OOM_JOB"
 
 def ram_total():
     """The RAM that this process can have, in bytes: the machine's, or its container's limit."""
-    return min([psutil.virtual_memory().total, *(limit for limit, _ in _memory_limits())])
+    return min([psutil.virtual_memory().total, *(limit for _, limit in memory_limits())])
 
 
 def ram_available():
     """The RAM that is not in use, in bytes; page cache that can be dropped counts as free."""
-    rooms = [limit - used for limit, used in _memory_limits()]
+    rooms = [limit - _used(folder) for folder, limit in memory_limits()]
     return max(0, min([psutil.virtual_memory().available, *rooms]))
 
 
@@ -59,16 +59,25 @@ def disk_free(folder):
     return shutil.disk_usage(next(parent for parent in (folder, *folder.parents) if parent.exists())).free
 
 
-def _memory_limits():
-    """Pairs of limit and use, in bytes, of the control groups above this process."""
-    for folder in _cgroup_folders("memory"):
-        for limit_name, used_name in (
-            ("memory.max", "memory.current"),
-            ("memory.limit_in_bytes", "memory.usage_in_bytes"),
-        ):
-            limit, used = _number(folder / limit_name), _number(folder / used_name)
-            if limit is not None and used is not None:
-                yield limit, used - _droppable_cache(folder)
+def memory_groups():
+    """The folders of the control groups that count this process's memory, from its own up to the root."""
+    return _cgroup_folders("memory")
+
+
+def memory_limits():
+    """Pairs of a control group that holds this process and its limit in bytes, for those that have one."""
+    total = psutil.virtual_memory().total
+    for folder in memory_groups():
+        for name in ("memory.max", "memory.limit_in_bytes"):
+            limit = _number(folder / name)
+            if limit is not None and limit < total:
+                yield folder, limit
+
+
+def _used(folder):
+    """What a control group holds, in bytes, without the cache that can be dropped."""
+    used = [_number(folder / name) for name in ("memory.current", "memory.usage_in_bytes")]
+    return max(filter(None, used), default=0) - _droppable_cache(folder)
 
 
 def _droppable_cache(folder):

@@ -24,7 +24,7 @@ FACTS = {
     "waiting": {"stretches", "idle"},
     "mapped": {"files", "returned"},
     "value": set(),
-    "failure": {"kind", "type", "message", "traceback"},
+    "failure": {"kind", "type", "message", "traceback", "refused_by"},
 }
 """What can be told, and the facts that belong to it."""
 FROM_ANYBODY = ("phase_begin", "phase_end", "waiting")

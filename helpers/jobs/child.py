@@ -14,6 +14,7 @@ from helpers.jobs import channel, heap, main_module, shipping
 from helpers.jobs.device import Reporter, open_device
 from helpers.jobs.failures import failure_kind, text_of, traceback_of
 from helpers.jobs.leaving import forget_the_warm_ones, leave
+from helpers.jobs.refusals import Refusals
 from helpers.jobs.task import JOB_ENVIRONMENT
 from helpers.jobs.vram_log import VramLog
 from helpers.watching import answering, page_faults, processes
@@ -26,7 +27,7 @@ def main(task, folders, reports, vram, go):
     """Run a `Task`; never returns. The folders are for its temporary files and for what it says of its lines; the last
     three are descriptors: what the job tells, where the memory of its device is written, and where the word to go on
     comes from."""
-    code = 1
+    code, refusals = 1, Refusals(task.on_limit == "refuse")
     try:
         channel.open_channel(reports)
         _move_in(task, folders[0])
@@ -45,7 +46,7 @@ def main(task, folders, reports, vram, go):
                 voice.begin()
             code = _perform(function, task.arguments, reporter, word)
     except BaseException as error:
-        code = _tell_failure(error)
+        code = _tell_failure(error, refusals)
     finally:
         function = None  # a program's own things are gone before its end, too
         leave(code)
@@ -123,25 +124,31 @@ def _tell_value(value):
             f"the job finished, but its result ({type(value).__name__}) cannot be sent back: {error}; "
             "return numbers, text, arrays or a DataFrame"
         )
-        channel.tell("failure", kind="result", type=type(error).__name__, message=sentence, traceback="")
+        _tell("result", type(error).__name__, sentence)
         return 1
     if size > shipping.LARGEST:
         sentence = (
             f"the job finished, but its result is {size // 10**6} MB, more than the "
             f"{shipping.LARGEST // 10**6} MB that are sent back; return a summary, or write it to a file"
         )
-        channel.tell("failure", kind="result", type="ValueError", message=sentence, traceback="")
+        _tell("result", "ValueError", sentence)
         return 1
     channel.tell("value", *pieces)
     return 0
 
 
-def _tell_failure(error):
+def _tell(kind, name, message, trace="", refused_by=""):
+    channel.tell("failure", kind=kind, type=name, message=message, traceback=trace, refused_by=refused_by)
+
+
+def _tell_failure(error, refusals):
     """Returns the exit code of a Python program that ends with this error."""
     if isinstance(error, SystemExit) and error.code in (None, 0):
         return _tell_value(None)
+    kind = failure_kind(error)
+    refused_by = refusals.nearest() if kind else ""
     traceback.clear_frames(error.__traceback__)  # whatever the job held is not needed any more
-    text, kind = traceback_of(error), failure_kind(error)
-    channel.tell("failure", kind=kind, type=type(error).__name__, message=text_of(error), traceback=text)
+    text = traceback_of(error)
+    _tell(kind, type(error).__name__, text_of(error), text, refused_by)
     sys.stderr.write(text)
     return error.code if isinstance(error, SystemExit) and isinstance(error.code, int) else 1

@@ -7,6 +7,7 @@ import pickle
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from io import FileIO, TextIOWrapper
 
 from helpers import machine
@@ -15,6 +16,7 @@ from helpers.jobs.task import WARM_IMPORTS
 from helpers.jobs.vram_log import VramLog, open_file
 
 PR_SET_PDEATHSIG = 1
+MOST_LIKELY_TO_BE_KILLED = "1000"
 SPAWNED_PROGRAM = f"""
 import pickle, sys
 sys.path.insert(0, {str(machine.PROJECT)!r})  # before any other package that is called helpers
@@ -32,10 +34,18 @@ def import_warm():
 
 def begin_spawned(task, folders, *descriptors):
     """In a fresh process: what the warm one has done before it forks. Never returns."""
-    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    _die_first()
     sys.path[:] = task.path
     import_warm()
     child.main(task, folders, *descriptors)
+
+
+def _die_first():
+    """In the job: it goes when its watcher goes, and where memory runs out around both, the kernel takes it and not
+    the watcher or the caller."""
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
+        score.write(MOST_LIKELY_TO_BE_KILLED)
 
 
 class Pipe:
@@ -79,7 +89,7 @@ class Job:
             return pid
         try:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            _die_first()
             os.setsid()
             os.close(stranger)
             self._dress()

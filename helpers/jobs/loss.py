@@ -1,12 +1,14 @@
 """A worker that ended too early: what was heard of its job until then, and what it died of."""
 
 import os
+import signal
 import time
 
 from helpers.jobs.task import Ending, Failure
 from helpers.jobs.vram_log import open_file
 from helpers.text import signal_name
 from helpers.units import format_bytes
+from helpers.watching.enclosure import limit_around
 from helpers.watching.record import Curves, Log
 
 try:
@@ -61,13 +63,20 @@ def open_errors():
         return None
 
 
-def cause_of_death(code, errors):
+def cause_of_death(code, errors, enclosure):
     """What a process died of, as the end of a sentence."""
     name = signal_name(code)
     if name:
-        return f"was ended by {name}"
+        return f"was ended by {name}{_want_of_memory(enclosure) if code == -signal.SIGKILL else ''}"
     said = _last_line(errors)
     return f"ended with exit code {code}" + (f" ({said})" if said else "") + _known_limits()
+
+
+def _want_of_memory(enclosure):
+    killer = enclosure.killer()
+    if killer is None:
+        return ""
+    return f" at {limit_around(killer.limit)}" if killer.limit else " when the kernel ran out of memory"
 
 
 def _last_line(errors):

@@ -4,13 +4,14 @@ import signal
 
 from helpers.text import signal_name
 from helpers.units import format_bytes
+from helpers.watching.enclosure import limit_around
 
 
 def outcome_of(ending, exit_code):
     """One of "killed", "memory-error", "vram-oom", "finished", "error", "timeout"."""
     if ending.ended_by == "timeout":
         return "timeout"
-    if ending.ended_by == "budget":
+    if ending.ended_by in ("budget", "limit around", "kernel"):
         return "killed"
     if ending.failure:
         kinds = {"memory": "memory-error", "device": _device_outcome(ending)}
@@ -37,16 +38,16 @@ def _outcome_of_signal(ending, exit_code):
 
 def verdict_of(outcome, ending, exit_code, task):
     """One sentence without a figure that changes from run to run."""
-    ram, vram = format_bytes(task.ram), format_bytes(task.vram)
     if outcome == "killed":
-        budget = f"its RAM budget of {ram}" if task.ram else "all the RAM that this machine could spare"
-        return f"Killed: {_passing(budget, ending)} (SIGKILL, exit code {exit_code})."
+        return f"Killed: {_passing(task.ram, ending)} (SIGKILL, exit code {exit_code})."
     if outcome == "memory-error":
         what = ending.failure.type if ending.failure else f"std::bad_alloc, exit code {exit_code}"
-        return f"Out of memory: an allocation was refused on its RAM budget of {ram} ({what})."
+        return f"Out of memory: an allocation was refused{_by_which_limit(task.ram, ending)} ({what})."
     if outcome == "vram-oom":
         what = ending.failure.type if ending.failure else _name(exit_code)
-        return f"Out of memory on the device: it needs more than its {vram} of VRAM ({what})."
+        return (
+            f"Out of memory on the device: it needs more than its {format_bytes(task.vram)} of VRAM ({what})."
+        )
     if outcome == "timeout":
         return f"Stopped: it had not finished after {task.timeout:g} s."
     if outcome == "finished":
@@ -54,11 +55,31 @@ def verdict_of(outcome, ending, exit_code, task):
     return _sentence_of_error(ending, exit_code)
 
 
-def _passing(budget, ending):
+def _passing(ram, ending):
+    what = _limit_that_was_reached(ram, ending)
     if not ending.returned:
-        return f"it went over {budget}"
+        return what
     then = "while its result was packed" if ending.value is None else "in what Python runs at the end"
-    return f"its function had returned, and then it went over {budget} {then}"
+    return f"its function had returned, and then {what} {then}"
+
+
+def _limit_that_was_reached(ram, ending):
+    budget = f"its RAM budget of {format_bytes(ram)}" if ram else "all the RAM that this machine could spare"
+    if ending.ended_by == "limit around":
+        return f"{limit_around(ending.limit_around)} was reached before {budget}"
+    if ending.ended_by == "kernel":
+        return f"the kernel ran out of memory before it had reached {budget}"
+    return f"it went over {budget}"
+
+
+def _by_which_limit(ram, ending):
+    budget = f"its RAM budget of {format_bytes(ram)}"
+    if ending.failure and ending.failure.refused_by:
+        before = f" before {budget} was reached" if ram else ""
+        return f" by the limit around it ({ending.failure.refused_by}){before}"
+    if not ram:
+        return ""
+    return f" on {budget}" if ending.limiter == "rlimit" else f", and not on {budget}"
 
 
 def _within(ram_budget, vram_budget):

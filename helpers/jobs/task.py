@@ -43,6 +43,8 @@ class Failure:
     type: str
     message: str
     traceback: str = ""
+    refused_by: str = ""
+    """The limit that refused memory, in words, if it is known and not the budget."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,12 @@ class Ending:
     status: int
     """As `wait4` has it."""
     ended_by: str | None
-    """ "budget", "timeout" or "caller"; None if it ended by itself."""
+    """ "budget", "limit around", "kernel", "timeout" or "caller"; None if it ended by itself."""
     seconds: float
     log: bytes
     limiter: str
+    limit_around: int | None = None
+    """The limit of a control group around the job that was reached before its budget, if that ended it."""
     returned: bool = False
     """Whether the job's function came to its end, whatever happened then."""
     value: bytes | None = None

@@ -150,10 +150,18 @@ def _path(folder):
 def _ram_budget(ram):
     if ram is None:
         return None
-    budget, total = parse_bytes(ram, name="ram"), machine.ram_total()
-    if budget > total:
-        raise ValueError(f"ram={format_bytes(budget)} is more than this machine has ({format_bytes(total)})")
+    budget = parse_bytes(ram, name="ram")
+    if budget > machine.ram_total():
+        raise ValueError(f"ram={format_bytes(budget)} is more than {_all_there_is()}")
     return budget
+
+
+def _all_there_is():
+    around = [limit for _, limit in machine.memory_limits()]
+    if around:
+        limit = format_bytes(min(around))
+        return f"the memory limit around this process allows (a container's or control group's, {limit})"
+    return f"this machine has ({format_bytes(machine.ram_total())})"
 
 
 def _vram_budget(vram):

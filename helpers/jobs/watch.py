@@ -8,15 +8,17 @@ import signal
 import tempfile
 import time
 from contextlib import suppress
-from dataclasses import replace
 
 from helpers.gpu import Utilisation
 from helpers.jobs.channel import Receiver
 from helpers.jobs.launch import Job
-from helpers.jobs.task import Ending, Failure
+from helpers.jobs.task import Ending
+from helpers.jobs.told import Told
 from helpers.watching import limits, names, processes
+from helpers.watching.enclosure import Enclosure
 from helpers.watching.family_lines import FamilyLines
-from helpers.watching.record import Curves, Log, Phase
+from helpers.watching.priority import ahead_of_others
+from helpers.watching.record import Curves, Log
 from helpers.watching.sampler import INTERVAL, Sampler
 
 PIECE = 65_536
@@ -34,22 +36,17 @@ class Watch:
     def __init__(self, caller, task, fork, parent=None):
         self.caller, self.task, self.fork, self.parent = caller, task, fork, parent or os.getppid()
         self.log, self.receiver, self.unsent = Log(), Receiver(), []
-        self.phases, self.vram, self.waiting, self.idle = [], [], [], None
-        self.value = self.failure = self.device = self.peak_vram = None
-        self.lines = []
-        self.ended_by = self.status = self.rusage = None
+        self.told, self.vram, self.device, self.peak_vram = Told(), [], None, None
+        self.ended_by = self.limit_around = self.status = self.rusage = None
         self.job = self.limiter = self.sampler = self.family = self.member = self.end = None
-        self.temporary_folder = None
+        self.temporary_folder = self.enclosure = None
+        self.lines = []
         self.ready, self.returned, self.current_vram, self.mapped = False, False, 0, 0
         self.selector, self.utilisation = selectors.DefaultSelector(), Utilisation()
         self.handlers = {
             "ready": self._on_ready,
-            "phase_begin": self._on_phase_begin,
-            "phase_end": self._on_phase_end,
-            "waiting": self._on_waiting,
             "mapped": self._on_mapped,
-            "value": self._on_value,
-            "failure": self._on_failure,
+            **self.told.handlers,
         }
 
     def run(self):
@@ -64,8 +61,9 @@ class Watch:
             self._clean_up()
             raise
         try:
-            while not self._reaped():
-                self._step()
+            with ahead_of_others():  # the job is there by now, and starts nothing of this process
+                while not self._reaped():
+                    self._step()
             self.ended = time.monotonic()
         finally:
             self._clean_up()
@@ -198,7 +196,8 @@ class Watch:
         self.family.welcome(on_device=self.follows_vram, baseline=baseline, began=began)
         self.member = self.family.members.get(self.job.pid)
         self.limiter.arm(self.task.ram or self.task.spare)
-        self.began = time.monotonic()
+        self.enclosure = Enclosure()
+        self.began = self.told.began = time.monotonic()
         self.ready = True
         self._let_go_on()
 
@@ -211,32 +210,11 @@ class Watch:
             self.vram.append((moment - self.began, current))
             self.current_vram, self.peak_vram = current, max(self.peak_vram or 0, peak)
 
-    def _on_phase_begin(self, message):
-        self.phases.append(Phase(message.facts["name"], message.moment - self.began))
-
-    def _on_phase_end(self, message):
-        name, items = message.facts["name"], message.facts["items"]
-        for place, stretch in reversed(list(enumerate(self.phases))):
-            if stretch.name == name and stretch.end is None:
-                self.phases[place] = replace(stretch, end=message.moment - self.began, items=items)
-                break
-
-    def _on_waiting(self, message):
-        stretches = message.facts["stretches"]
-        self.waiting += [(start - self.began, end - self.began) for start, end in stretches]
-        self.idle = message.facts["idle"]
-
     def _on_mapped(self, message):
         """Its function is over, and it waits: a kill that is counted by now, of a child perhaps, came before."""
         self.mapped = message.facts["files"]
         self.returned = message.facts["returned"] and not self.limiter.ended()
         self._let_go_on()
-
-    def _on_value(self, message):
-        self.value = message.payload
-
-    def _on_failure(self, message):
-        self.failure = Failure(**message.facts)
 
     def _clean_up(self):
         """Leave nothing behind, however far it came: processes, what they still had to say, shared memory, groups,
@@ -265,35 +243,46 @@ class Watch:
         self._read_vram()
 
     def _close_the_account(self):
-        over_budget = self.limiter.ended()
-        if over_budget:
-            self.ended_by = self.ended_by or "budget"
-            self.status = int(signal.SIGKILL)  # cgroup v1 kills one process; the job is all of them
-        self.sampler.finish(self.rusage, self.mapped, killed_at=self.limiter.budget if over_budget else 0)
+        killer = self._killer()
+        self.enclosure.close()
+        if killer:
+            self.ended_by, self.limit_around = killer.name, killer.limit
+            self.status = int(signal.SIGKILL)  # the kernel may kill one process; the job is all of them
+        filled = killer is not None and killer.name == "budget"
+        self.sampler.finish(self.rusage, self.mapped, killed_at=self.limiter.budget if filled else 0)
         self.sampler.shared_files.remove()
         self.lines = self._lines()
+
+    def _killer(self):
+        """Who killed the job for want of memory, if that is what ended it."""
+        if self.ended_by in ("timeout", "caller"):
+            return None
+        was_killed = self.limiter.ended() or self.status == signal.SIGKILL
+        return self.enclosure.killer(self.limiter) if was_killed else None
 
     def _ending(self):
         for kind, facts in self.unsent:
             if kind == "output":
                 self.caller.send((kind, facts))
-        waiting = tuple(self.waiting) if self.idle is not None else None
         return Ending(
             status=self.status,
             ended_by=self.ended_by,
+            limit_around=self.limit_around,
             seconds=self.ended - self.began,
             log=bytes(self.log),
             limiter=self.limiter.name,
             returned=self.returned,
-            value=self.value,
-            failure=self.failure,
+            value=self.told.value,
+            failure=self.told.failure,
             device=self.device,
             peak_ram=self.sampler.peak if self.ready else None,
             peak_vram=self.peak_vram,
-            idle=self.idle,
+            idle=self.told.idle,
             lines=self.lines,
-            phases=tuple(self.phases),
-            curves=Curves(*self.sampler.curve(), tuple(self.vram), tuple(self.utilisation.readings), waiting),
+            phases=tuple(self.told.phases),
+            curves=Curves(
+                *self.sampler.curve(), tuple(self.vram), tuple(self.utilisation.readings), self.told.waiting
+            ),
         )
 
     def _lines(self):

@@ -16,6 +16,7 @@ from helpers import machine
 from helpers.jobs.loss import Heard, cause_of_death, open_errors
 from helpers.jobs.task import JOB_ENVIRONMENT
 from helpers.watching import leftovers, limits, names, processes
+from helpers.watching.enclosure import Enclosure
 
 SECONDS_TO_STOP = 15
 WARM_ENVIRONMENT = {**JOB_ENVIRONMENT, "ARROW_DEFAULT_MEMORY_POOL": "system"}
@@ -59,7 +60,7 @@ class Worker:
         marked = [MARKED, machine.JOB_VARIABLE, names.PREFIX, names.realm(), program]
         self.owner = os.getpid()
         self.warm = False
-        self.errors = open_errors()
+        self.errors, self.enclosure = open_errors(), Enclosure()
         self.process = subprocess.Popen(
             [*limits.scope_command(), sys.executable, "-ISc", *marked],
             pass_fds=[there.fileno()],
@@ -93,6 +94,7 @@ class Worker:
     def let_go(self):
         """Close what this process holds of it."""
         self.connection.close()
+        self.enclosure.close()
         if self.errors:
             self.errors.close()
 
@@ -104,7 +106,7 @@ class Worker:
         except subprocess.TimeoutExpired:
             self._force()
         leftovers.sweep()
-        cause = cause_of_death(self.process.returncode, self.errors)
+        cause = cause_of_death(self.process.returncode, self.errors, self.enclosure)
         self.let_go()
         return cause
 

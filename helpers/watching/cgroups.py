@@ -1,12 +1,15 @@
 """Control groups of the Linux kernel, version 2 and 1: make one, put a process in, limit it, read it, remove it."""
 
 import os
+import select
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from helpers import machine
 from helpers.watching import names
+from helpers.watching.pages import number_after
 
 LONGEST_FILE = 16_384
 
@@ -21,7 +24,7 @@ class Group:
         reasons = []
         for parent in self.parents():
             try:
-                self.folder, self._files = self._make(parent), {}
+                self.folder, self._files, self._mark = self._make(parent), {}, None
                 return
             except OSError as error:
                 reasons.append(error.strerror or str(error))
@@ -38,6 +41,7 @@ class Group:
 
     def start(self) -> None:
         """Settle how the group behaves at its limit."""
+        self._mark = Mark(self.folder)
 
     def kernel(self) -> int:
         """What the kernel itself needs for these processes, page tables above all."""
@@ -46,6 +50,10 @@ class Group:
     def kills(self) -> int:
         """How many of its processes the kernel has killed at the limit."""
         raise NotImplementedError
+
+    def was_full(self) -> bool:
+        """Whether the kernel killed at the limit of this group, or of one around it."""
+        return self._mark is not None and self._mark.was_passed()
 
     def _make(self, parent):
         self.hand_down(parent)
@@ -78,6 +86,8 @@ class Group:
         for file in self._files.values():
             os.close(file)
         self._files = {}
+        if self._mark:
+            self._mark.close()
         remove(self.folder)
 
     def write(self, name, value):
@@ -92,7 +102,7 @@ class Group:
     def numbers(self, name, keys):
         """The numbers behind these keys in one of its files."""
         text = b"\n" + self.read(name)
-        return [_number(text, b"\n" + key + b" ") for key in keys]
+        return [number_after(text, b"\n" + key + b" ") for key in keys]
 
 
 class GroupV2(Group):
@@ -108,7 +118,8 @@ class GroupV2(Group):
         if mount is None:
             return []
         own = mount / _own_path()
-        return [folder for folder in (own, *own.parents) if folder.is_relative_to(mount) and folder.is_dir()]
+        found = [folder for folder in (own, *own.parents) if folder.is_relative_to(mount) and folder.is_dir()]
+        return _within_limits(found)
 
     @staticmethod
     def hand_down(parent):
@@ -121,6 +132,7 @@ class GroupV2(Group):
 
     def start(self):
         """Kill all of the group at once, and never swap instead."""
+        super().start()
         for name, value in (("memory.oom.group", 1), ("memory.swap.max", 0)):
             if self.folder.joinpath(name).exists():
                 self.write(name, value)
@@ -145,9 +157,10 @@ class GroupV1(Group):
         if mount is None:
             return []
         own = mount / _own_path("memory")
-        return [folder for folder in (own, mount) if folder.is_dir()]
+        return _within_limits([folder for folder in (own, mount) if folder.is_dir()])
 
     def start(self):
+        super().start()
         self.write("memory.swappiness", 0)
 
     def kernel(self):
@@ -160,10 +173,55 @@ class GroupV1(Group):
         return self.numbers("memory.oom_control", [b"oom_kill"])[0]
 
 
-def _number(text, key):
-    """The number behind a key, or 0: not every kernel counts everything."""
-    start = text.find(key)
-    return int(text[start + len(key) :].split(None, 1)[0]) if start >= 0 else 0
+class Mark:
+    """Set at the limit of a group: tells later whether there was too little room below it since, so that somebody had
+    to be killed. Version 1 tells so by an event, which reaches the groups further down as well, and otherwise only how
+    often the limit was touched, with cache that could be dropped perhaps."""
+
+    COUNTS = (("memory.events.local", b"oom"), ("memory.events", b"oom"), ("memory.failcnt", None))
+
+    def __init__(self, folder):
+        self._folder, self._event = folder, None
+        with suppress(OSError, AttributeError):
+            self._event = _event_of(folder)
+        self._before = self._count()
+
+    def was_passed(self):
+        return self._count() > self._before
+
+    def close(self):
+        if self._event is not None:
+            os.close(self._event)
+            self._event = None
+
+    def _count(self):
+        if self._event is not None:
+            poll = select.poll()
+            poll.register(self._event, select.POLLIN)
+            return len(poll.poll(0))
+        for name, key in self.COUNTS:
+            with suppress(OSError):
+                text = self._folder.joinpath(name).read_bytes()
+                return number_after(b"\n" + text, b"\n" + key + b" ") if key else int(text)
+        return 0
+
+
+def _event_of(folder):
+    """A file that can be read once a group of version 1 is out of memory; OSError where there is no such event."""
+    with open(folder / "memory.oom_control") as control:
+        event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        try:
+            folder.joinpath("cgroup.event_control").write_text(f"{event} {control.fileno()}")
+        except OSError:
+            os.close(event)
+            raise
+    return event
+
+
+def _within_limits(folders):
+    """Those up to the first that has a limit: no job shall escape from a limit that its caller has around it."""
+    limited = [folders.index(folder) for folder, _ in machine.memory_limits() if folder in folders]
+    return folders[: min(limited, default=len(folders)) + 1]
 
 
 def groups():

@@ -65,7 +65,11 @@ class Limiter:
         return self.hit
 
     def ended(self) -> bool:
-        """True if it was this limiter that ended the job; asked once the job is over."""
+        """True if it was this limiter that ended the job, or the kernel in its place; asked once the job is over."""
+        return self.hit
+
+    def was_full(self) -> bool:
+        """True if nothing was left of the budget when the job was ended."""
         return self.hit
 
     def charged(self) -> int | None:
@@ -126,7 +130,9 @@ class Rlimit(Limiter):
 
     def arm(self, budget: int) -> None:
         super().arm(int(budget * self.SLACK))
-        limit = _data_size(self.pid) + budget
+        before = resource.prlimit(self.pid, resource.RLIMIT_DATA)
+        lower = [limit for limit in before if limit != resource.RLIM_INFINITY]
+        limit = min([_data_size(self.pid) + budget, *lower])
         resource.prlimit(self.pid, resource.RLIMIT_DATA, (limit, limit))
 
 
@@ -188,6 +194,9 @@ class Cgroup(Limiter):
 
     def ended(self) -> bool:
         return self.group.kills() > 0
+
+    def was_full(self) -> bool:
+        return self.group.was_full()
 
     def charged(self) -> int:
         return self.group.charged()

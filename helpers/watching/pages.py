@@ -25,11 +25,12 @@ def _huge_pages():
         text = os.pread(_counters_of_the_machine(), LONGEST_VMSTAT, 0)
     except OSError:
         return None
-    counts = (_number_after(text, key) for key in (b"\nthp_fault_alloc ", b"\nthp_collapse_alloc "))
+    counts = (number_after(text, key) for key in (b"\nthp_fault_alloc ", b"\nthp_collapse_alloc "))
     return sum(counts) * _huge_page()
 
 
-def _number_after(text, key):
+def number_after(text, key):
+    """The number behind a key in a text of the kernel's, or 0: not every kernel counts everything."""
     start = text.find(key)
     return int(text[start + len(key) :].split(None, 1)[0]) if start >= 0 else 0
 

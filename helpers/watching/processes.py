@@ -204,6 +204,16 @@ def _threads(pid):
     return []
 
 
+def borrows_memory(pid):
+    """Whether a process may be between its start and its own program (vfork): until then it lives in the memory of its
+    parent, which would count twice, and a thread of that sleeps so deeply (D) that no signal wakes it."""
+    try:
+        parent = int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
+    except (OSError, IndexError):
+        return False
+    return any(thread_effort(parent, thread)[0] == "D" for thread in _threads(parent))
+
+
 def thread_effort(pid, thread):
     """The state of a thread (R runs, S sleeps, ...) and the seconds that it has worked."""
     try:

@@ -39,18 +39,18 @@ class Sampler:
         self._growing, self._look_until = False, 0.0
         self._fast_below_peak = Allowance(*FAST_READINGS_BELOW_PEAK)
         self._full_at, self._seen, self._looked, self._files = 0.0, b"", False, 0
-        self._anchor = None
+        self._anchor, self._of_others = None, (0, 0)
 
     def start(self):
         """Take the baseline: what the process holds now is not the job's."""
         self.started = self.moment = time.monotonic()
         self._meter = processes.Meter(self.pid)
+        self.shared_files = SharedFiles()
         self._last = self._base = self._read()
         self.faults = self._meter.faults()
         self._base_bytes = self._base.anonymous + self._base.shared_memory
         self._charged_base = self.limiter.charged()
         self._exact_base = None if self.limiter.in_kernel else self._exact()
-        self.shared_files = SharedFiles()
 
     def tick(self):
         """Take one reading; returns the bytes that the job's whole tree has added."""
@@ -76,10 +76,16 @@ class Sampler:
     def _is_as_before(self, now):
         """Nothing has changed, as often in a training loop, and others than the job were looked at a moment ago."""
         before, self._seen = self._seen, self._meter.glance()
-        if now >= self._full_at or len(self.family) > 1 or not self._looked:
+        if now >= self._full_at or len(self.family) > 1 or not self._looked or self._may_have_children(now):
             return False
         self._looked = not before or self._seen != before
         return not self._looked
+
+    def _may_have_children(self, now):
+        """Where nobody else guards the budget, a job that rests may have started one that does not."""
+        if self.limiter.in_kernel:
+            return False
+        return now < self._look_until or processes.newest_pid() != self._newest_pid
 
     def _take(self, memory, now, anchor):
         """Count a reading; returns the bytes by which memory was higher since the last one."""
@@ -163,9 +169,19 @@ class Sampler:
     def _read(self):
         """A full reading is also the anchor of what can have been reached until the next one."""
         reach_before = self._meter.reach()
-        memory = self._meter.read()
+        memory = self._without_files_of_others(self._meter.read())
         self._anchor = memory.anonymous + memory.shared_memory, reach_before
         return memory
+
+    def _without_files_of_others(self, memory):
+        """What others keep in shared memory and the job has mapped counts as a file, and not as memory of the job."""
+        before, now = self._of_others, (0, 0)
+        if memory.shared_memory >= LEAST_SHARED:
+            now = self.shared_files.of_others(self.pid) or before
+        self._of_others = now
+        # a mapping that is given up has gone from the list of mappings before its pages go from the kernel's count
+        others = min(memory.shared_memory, max(before[0], now[0]))
+        return memory._replace(shared_memory=memory.shared_memory - others, files=memory.files + others)
 
     def _spike(self, memory, anchor):
         """The highest point since the last reading, which may lie between the two. The kernel's figure has files in
@@ -236,11 +252,18 @@ class Sampler:
 
     def _exact(self):
         """All memory of this watcher and the family together, each page counted once; None if the family changed
-        meanwhile: the share of whoever comes or goes would be missing."""
+        meanwhile: the share of whoever comes or goes would be missing, or count twice."""
         with processes.held_still(self.family):
             before = {pid for pid in processes.descendants(os.getpid()) if processes.memory_of(pid).resident}
-            shares = {pid: processes.exact_share(pid) for pid in (os.getpid(), *before)}
+            if any(map(processes.borrows_memory, before)):
+                return None
+            shares = {pid: self._exact_share(pid) for pid in (os.getpid(), *before)}
             after = {pid for pid in processes.descendants(os.getpid()) if processes.memory_of(pid).resident}
-        if before != after:
+        if before != after or any(map(processes.borrows_memory, after)):
             return None
         return tuple(map(sum, zip(*shares.values(), strict=True)))
+
+    def _exact_share(self, pid):
+        own, shared = processes.exact_share(pid)
+        of_others = self.shared_files.of_others(pid) if shared > LEAST_SHARED else None
+        return own, shared - (of_others[1] if of_others else 0)

@@ -1,6 +1,5 @@
 """Files that a job makes in /dev/shm: they are memory, they outlive their maker, and other programs make them too."""
 
-import functools
 import json
 import os
 import tempfile
@@ -8,10 +7,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from helpers.watching import names
+from helpers.watching.openings import Openings
 
 FOLDER = Path("/dev/shm")
-PATIENCE = 50
-"""How often a new file is looked at before it counts as somebody else's."""
+LITTLE = 2**18
+"""Bytes of others' files that make no difference, as semaphores."""
 RECORD = "shared-memory"
 """How the name ends of the file in which a watcher keeps what it would have to remove, in case it is killed."""
 
@@ -28,57 +28,50 @@ def listing():
     return found
 
 
-def _last_change():
-    """When a file came or went there last."""
-    try:
-        return os.fstat(_folder()).st_mtime_ns
-    except OSError:
-        return None
-
-
-@functools.cache
-def _folder():
-    """Asked so often that the folder stays open."""
-    return os.open(FOLDER, os.O_RDONLY | os.O_CLOEXEC)
-
-
 class SharedFiles:
-    """Tells the files that one family of processes made from those of everybody else, by who holds them."""
+    """Tells the files that one family of processes made from those of everybody else. The family's are those that it
+    was seen to hold while nobody but their maker had ever opened them; what is not certain is left alone."""
 
     def __init__(self):
-        self._changed = _last_change()
-        self._strangers = set(listing())
-        self._own, self._looks, self._recorded = {}, {}, 0
+        self._openings = Openings(FOLDER)
+        self._inodes, self._own, self._recorded = set(), {}, {}
 
     def size(self, family):
         """The bytes of the family's own files, mapped or not."""
-        changed, before = _last_change(), self._changed
-        if changed == before and not self._own and not self._looks:
-            return 0  # as nearly always: no file has come since the last look
-        self._changed, found = changed, listing()
-        for path in found.keys() - self._strangers - self._own.keys():
-            self._looks[path] = self._looks.get(path, 0) + 1
-            if any(holds(pid, found[path][0]) for pid in family):
-                self._own[path] = found[path][0]
-            elif self._looks[path] > PATIENCE:
-                self._strangers.add(path)
-        self._looks = {path: looks for path, looks in self._looks.items() if self._is_open(path, found)}
+        candidates = set(self._openings.held_by_makers())
+        if not candidates and not self._inodes:
+            return 0  # as nearly always: nobody makes a file there
+        found = listing()
+        held = {
+            name: inode
+            for name in candidates
+            for inode, _ in [found.get(str(FOLDER / name), (None, 0))]
+            if inode and inode not in self._inodes and any(holds(pid, inode) for pid in family)
+        }
+        if held:  # and nobody else opened it while we looked
+            self._inodes |= {held[name] for name in held.keys() & self._openings.held_by_makers()}
+        self._own = {path: inode for path, (inode, _) in found.items() if inode in self._inodes}
         self._keep_record()
-        return sum(size for path, (_, size) in found.items() if path in self._own)
+        return sum(found[path][1] for path in self._own)
+
+    def of_others(self, pid):
+        """(resident, share) bytes of files there that a process has mapped and that the family is not known to have
+        made; None if that cannot be told any more."""
+        strangers = {inode: size for inode, size in listing().values() if inode not in self._inodes}
+        if sum(strangers.values()) < LITTLE:
+            return 0, 0
+        return mapped(pid, strangers)
 
     def _keep_record(self):
-        if len(self._own) != self._recorded:
-            self._recorded = len(self._own)
+        if self._own != self._recorded:
+            self._recorded = dict(self._own)
             with suppress(OSError):
                 _record().write_text(json.dumps(self._own))
 
-    def _is_open(self, path, found):
-        """Whether it is not known yet whose file this is."""
-        return path in found and path not in self._own and path not in self._strangers
-
     def remove(self):
         """Remove what the family left."""
-        _remove(self._own)
+        self._openings.close()
+        _remove({path: inode for path, (inode, _) in listing().items() if inode in self._inodes})
         if self._recorded:
             _record().unlink(missing_ok=True)
 
@@ -111,6 +104,27 @@ def holds(pid, inode):
                 status = os.stat(descriptor.path)
                 if (status.st_dev, status.st_ino) == (device, inode):
                     return True
-        name = f"{os.major(device):02x}:{os.minor(device):02x} {inode} "
-        return name in Path(f"/proc/{pid}/maps").read_text()
+        return f"{_device()} {inode} " in Path(f"/proc/{pid}/maps").read_text()
     return False
+
+
+def mapped(pid, inodes):
+    """(resident, share) bytes of these files of /dev/shm in a process; what it changed for itself alone is its own.
+    None of a process that is on its way out, and has no mappings any more though the kernel still counts its memory."""
+    resident = share = 0
+    is_one_of_them = None
+    with suppress(OSError), open(f"/proc/{pid}/smaps") as mappings:
+        for line in mappings:
+            key, *fields = line.split(None, 5)
+            if not key.endswith(":"):
+                is_one_of_them = fields[2] == _device() and int(fields[3]) in inodes
+            elif is_one_of_them and key in ("Rss:", "Pss:", "Anonymous:"):
+                size = int(fields[0]) * 1024 * (-1 if key == "Anonymous:" else 1)
+                resident += size if key != "Pss:" else 0
+                share += size if key != "Rss:" else 0
+    return None if is_one_of_them is None else (resident, share)
+
+
+def _device():
+    device = FOLDER.stat().st_dev
+    return f"{os.major(device):02x}:{os.minor(device):02x}"

@@ -55,3 +55,33 @@ def test_a_job_without_a_budget_that_took_the_whole_machine_is_told_so():
     assert (
         sentence == "Killed: it went over all the RAM that this machine could spare (SIGKILL, exit code 137)."
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "budget", "words"),
+    [
+        (
+            {"ended_by": "limit around", "limit_around": 620_000_000},
+            900_000_000,
+            "the memory limit around it (a container's or control group's, 620 MB) was reached before its RAM budget "
+            "of 900 MB",
+        ),
+        (
+            {"ended_by": "limit around", "limit_around": 620_000_000, "returned": True},
+            None,
+            "its function had returned, and then the memory limit around it (a container's or control group's, 620 MB) "
+            "was reached before all the RAM that this machine could spare while its result was packed",
+        ),
+        (
+            {"ended_by": "kernel"},
+            900_000_000,
+            "the kernel ran out of memory before it had reached its RAM budget of 900 MB",
+        ),
+    ],
+)
+def test_a_kill_by_others_than_the_budget_is_not_put_down_to_it(given, budget, words):
+    assert outcome_of(ending(**given), 137) == "killed"
+    assert (
+        verdict_of("killed", ending(**given), 137, task(budget, None))
+        == f"Killed: {words} (SIGKILL, exit code 137)."
+    )

@@ -16,7 +16,7 @@ from helpers.jobs.launch import prctl
 from helpers.jobs.supervisor import PR_SET_CHILD_SUBREAPER
 from helpers.jobs.task import Task
 from helpers.jobs.watch import Watch
-from helpers.watching import cgroups, limits
+from helpers.watching import cgroups, limits, names
 from helpers.watching.processes import exit_code_of
 
 PIECE = 10_000_000
@@ -86,7 +86,8 @@ def main(limiter):
         cases = [(fill, 5, limiter), (fill, 30, limiter), (fill_grandchild, 30, limiter)]
     for case in cases:
         print(json.dumps(probe(*case)), flush=True)
-    print(json.dumps({"groups left": len(cgroups.groups())}))
+    own = [group for group in cgroups.groups() if group.name.startswith(names.new_prefix())]
+    print(json.dumps({"groups left": len(own)}))
 
 
 if __name__ == "__main__":
