@@ -11,6 +11,7 @@ from helpers.doctor.child import Child
 from helpers.doctor.hook import PythonProcesses
 from helpers.doctor.launch import CannotStart
 from helpers.doctor.reception import say
+from helpers.doctor.relay import NOT_WRITTEN
 from helpers.doctor.secrets import command_without_secrets
 from helpers.doctor.surroundings import Surroundings
 from helpers.watching import limits, processes
@@ -39,7 +40,9 @@ class Watched(Recording):
         """It died; or something of it was killed for its memory, though it ended well itself."""
         if self.over_budget or self.kernel_killed:
             return True
-        return self.exit_code not in (0, READER_HAD_ENOUGH)
+        if self.exit_code == READER_HAD_ENOUGH:
+            return NOT_WRITTEN in self.log
+        return self.exit_code != 0
 
 
 class Command:

@@ -15,9 +15,8 @@ class CannotStart(Exception):
     """The command cannot be executed; the text says why, `exit_code` is a shell's."""
 
     def __init__(self, name, number):
-        self.exit_code = NOT_EXECUTABLE
+        self.exit_code = NOT_FOUND if number == errno.ENOENT else NOT_EXECUTABLE
         if number == errno.ENOENT and shutil.which(name) is None:
-            self.exit_code = NOT_FOUND
             sentence = f"there is no command {name!r}; check its name and the PATH"
         elif number == errno.ENOENT:
             sentence = f"{name!r} cannot be executed: the interpreter that its first line names is not there"

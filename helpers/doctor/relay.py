@@ -11,6 +11,7 @@ from contextlib import suppress
 
 PIECE = 65_536
 READER_IS_GONE = (errno.EPIPE, errno.EIO, errno.ECONNRESET)
+NOT_WRITTEN = "the output of the command could not be written"
 MOST_LEFT = 2**20
 """More than this is not waiting in a pipe or a terminal when the command ends: what is read after it came later."""
 
@@ -81,7 +82,7 @@ class _Relay:
             _write(self.target, piece)
         except OSError as error:
             if error.errno not in READER_IS_GONE:
-                self._tell(f"\nthe output of the command could not be written: {error.strerror}\n".encode())
+                self._tell(f"\n{NOT_WRITTEN}: {error.strerror}\n".encode())
             return False
         return bool(piece)
 

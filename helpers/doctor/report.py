@@ -35,7 +35,8 @@ def diagnose_watched(watched):
     lines += watched.evidence
     if watched.over_budget:
         lines.append(f"the doctor's RAM budget of {format_bytes(watched.ram_budget)} was exceeded")
-    return diagnose(watched.log + "".join(f"\n{line}" for line in lines), watched.exit_code)
+    # where the command ended well, its exit code is not that of the process which was killed
+    return diagnose(watched.log + "".join(f"\n{line}" for line in lines), watched.exit_code or None)
 
 
 def who_killed(watched):

@@ -59,10 +59,10 @@ PATTERNS = tuple(
         (r"(\b(?:mysql|mariadb)\w{0,20}\b[^\n]{0,500}?\s-p)[^\s'\"]+", 0, rf"\1{BLOT}"),
         (r"(\b(?:sshpass|docker login|podman login)\b[^\n]{0,500}?\s-p\s*)\S+", 0, rf"\1{BLOT}"),
         (r"((?<!\S)-p)(?![a-z_=-]+(?!\S))(?![\d.:/e-]+(?:tcp|udp)?(?!\S))[^\s'\"]{4,}", 0, rf"\1{BLOT}"),
-        (r"((?<!\S)(?:-u|--user|--proxy-user)[= ]?[^\s:]{1,60}:)(?!\d+(?!\S))\S+", 0, rf"\1{BLOT}"),
+        (r"((?<!\S)(?:-u|--user|--proxy-user)[= ]?[^\s:]{1,60}:)(?!\d+[;,)]?(?!\S))\S+", 0, rf"\1{BLOT}"),
         # addresses: https://me:X@host, whatever is in X, but not https://host:8080/@scope; ?sig=X
-        (r"""(://[^\s/:"'<>]{0,200}:)(?!\d+/)[^\s"'<>]+@""", 0, rf"\1{BLOT}@"),
-        (r"""(://)[^\s/:@"'<>]{16,}@""", 0, rf"\1{BLOT}@"),
+        (r"""(://[^\s/:"'<>]{0,200}:)(?!\d+/)[^\s"'<>]{1,300}@""", 0, rf"\1{BLOT}@"),
+        (r"""(://)[^\s/:@"'<>]{16,300}@""", 0, rf"\1{BLOT}@"),
         (r"""([?&;](?:x-amz-)?(?:sig|signature|credential|code)=)[^\s&"']+""", re.I, rf"\1{BLOT}"),
         (ISSUED, 0, BLOT),
     )
