@@ -192,7 +192,7 @@ def _outcome(exit_code):
 
 
 class _OthersFiles(SharedFiles):
-    """The command's files in /dev/shm are counted, and stay: no record is kept of them by which others would remove them."""
+    """The command's files in /dev/shm are counted, and stay: no record is kept by which others would remove them."""
 
     def _keep_record(self):
         pass

@@ -113,7 +113,9 @@ class Child:
         for number in numbers:
             if number == signal.SIGWINCH:
                 self.outputs.copy_sizes()
-            if not signals.all_got(number) or number == signal.SIGWINCH:  # once more, now that the size is right
+            if (
+                not signals.all_got(number) or number == signal.SIGWINCH
+            ):  # once more, now that the size is right
                 os.kill(self.pid, number)
 
     def finish(self):

@@ -30,7 +30,7 @@ class CannotStart(Exception):
 
 
 def execute(words, variables):
-    """Become the command; where that is impossible, an OSError. A script without a first line that names its interpreter
+    """Become the command; where that is impossible, an OSError. A script whose first line names no interpreter
     is run by the shell, as a shell does."""
     environment = {**_environment(), **variables}
     try:

@@ -1,7 +1,7 @@
 """A process that copies a stream of the command to where it belongs, and does not end before the last writer did.
 
-It stands apart, since it may wait: for a slow reader, which slows the command down as if nobody were between the two and
-keeps no watchdog from its work; and for a background process of the command, which may print for days.
+It stands apart, since it may wait: for a slow reader, which slows the command down as if nobody were between the two,
+and keeps no watchdog from its work; and for a background process of the command, which may print for days.
 """
 
 import errno
@@ -17,8 +17,8 @@ MOST_LEFT = 2**20
 
 
 def become_relay(source, target, copy, ended):
-    """In a process of its own: copy `source` to `target`, and to `copy` until the other end of `ended` is closed and all
-    that was written by then has been passed on. Nothing here returns."""
+    """In a process of its own: copy `source` to `target`, and to `copy` until the other end of `ended` is closed and
+    all that was written by then has been passed on. Nothing here returns."""
     try:
         os.setsid()  # no Ctrl-C, no hang-up
         os.chdir("/")

@@ -1,7 +1,7 @@
 """Passwords, tokens and keys in a command line or a log: blotted out before anything is written or shown.
 
-A word too many costs nobody much, a key that is mailed around with a report does. What a training log is full of, counts
-of tokens and names of tokenizers, stays. No pattern begins with an open repetition: a line may be a megabyte long.
+A word too many costs nobody much, a key that is mailed around with a report does. What a training log is full of,
+counts of tokens and names of tokenizers, stays. No pattern begins with an open repetition: a line may be a megabyte long.
 """
 
 import re
@@ -18,7 +18,7 @@ NOT_OF_A_TOKENIZER = "".join(
 TOKEN = rf"{NOT_OF_A_TOKENIZER}token"
 SECRET = rf"(?:{PASSWORD}{MORE_OF_THE_NAME}|{KEY}{MORE_OF_THE_NAME}|(?<![a-z])pwd)"
 """How the name of a secret ends; what comes before it, as in AWS_SECRET_ACCESS_KEY, does not matter."""
-IS = r"""\\*["']?\s*(?:=>|[:=])\s*"""
+IS = r"""\\*["']?\s*(?:=>|[:=](?!>))\s*"""
 NOT_SECRET = rf"""(?!["']?(?:none|null|true|false)\b|["']?{re.escape(BLOT)})"""
 NOT_A_COUNT = r"(?!\d{1,5}(?:\.\d+)?(?![\w.+/=-]))"
 NOT_A_FOLDER = r"""(?!["']?[/~])"""
@@ -54,7 +54,11 @@ PATTERNS = tuple(
         (rf"({TOKEN}{IS}){NOT_SECRET}{NOT_A_COUNT}(?:{VALUE})", re.I, rf"\1{BLOT}"),
         (rf"\b([A-Z0-9_]{{0,60}}KEY=){NOT_SECRET}(?:{VALUE})", 0, rf"\1{BLOT}"),
         (rf"((?<!\S)--?[\w-]{{0,60}}(?:{SECRET}|{TOKEN})\s+){NOT_SECRET}(?:{VALUE})", re.I, rf"\1{BLOT}"),
-        (rf"\b((?:{PASSWORD}|token|api[ _-]?key)\s+(?:is\s+)?){LETTER_AND_DIGIT}\S{{6,}}", re.I, rf"\1{BLOT}"),
+        (
+            rf"\b((?:{PASSWORD}|token|api[ _-]?key)\s+(?:is\s+)?){LETTER_AND_DIGIT}\S{{6,}}",
+            re.I,
+            rf"\1{BLOT}",
+        ),
         # what programs take: mysql -pX, sshpass -p X, curl -u me:X, and -pX of any, unless it is a word or a port
         (r"(\b(?:mysql|mariadb)\w{0,20}\b[^\n]{0,500}?\s-p)[^\s'\"]+", 0, rf"\1{BLOT}"),
         (r"(\b(?:sshpass|docker login|podman login)\b[^\n]{0,500}?\s-p\s*)\S+", 0, rf"\1{BLOT}"),

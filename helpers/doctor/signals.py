@@ -1,8 +1,8 @@
 """Signals: what is sent to the doctor alone is handed on to the command, what all got is not, and the command starts
 with the signals as they were before the doctor.
 
-Ctrl-C at a terminal and `kill -INT -GROUP` reach the command by themselves, since it is in the doctor's process group. So
-there is a witness in that group: the watching process keeps these signals waiting and looks whether it got the same one.
+Ctrl-C at a terminal and `kill -INT -GROUP` reach the command by themselves, since it is in the doctor's process group.
+So there is a witness in that group: the watching process keeps these signals waiting and looks whether it got it too.
 """
 
 import os

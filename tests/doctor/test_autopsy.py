@@ -193,10 +193,7 @@ def test_no_secret_gets_into_a_report(doctor, tmp_path):
 
 def test_ordinary_words_are_not_taken_for_secrets():
     text = "tokens per second: 512, token count: 3, 'secretary' and max_tokens=7"
-    assert (
-        without_secrets("Epoch 1/9 - tokens per second 512")
-        == "Epoch 1/9 - tokens per second 512"
-    )
+    assert without_secrets("Epoch 1/9 - tokens per second 512") == "Epoch 1/9 - tokens per second 512"
     assert "512" in without_secrets(text)
 
 

@@ -30,7 +30,14 @@ for number in range(10):
 Path("done").touch()
 raise SystemExit(42)
 """
-PARTS = ["Sampler", "Sampler.start", "Sampler.tick", "limits.NoLimit.admit", "PythonProcesses.ask", "Surroundings.look"]
+PARTS = [
+    "Sampler",
+    "Sampler.start",
+    "Sampler.tick",
+    "limits.NoLimit.admit",
+    "PythonProcesses.ask",
+    "Surroundings.look",
+]
 ON_A_BUDGET = ["Sampler.tick", "limits.Watchdog.admit", "limits.Watchdog.arm", "limits.Watchdog.exceeded"]
 
 
@@ -83,6 +90,9 @@ def test_a_watching_process_that_is_killed_takes_the_command_with_it(tmp_path, b
         assert psutil.Process(watcher).ppid() == process.pid
         psutil.Process(watcher).send_signal(signal.SIGKILL)
         assert process.wait(60) == 137
-        assert b"the process that watched the command was killed, so the command was ended" in process.stderr.read()
+        assert (
+            b"the process that watched the command was killed, so the command was ended"
+            in process.stderr.read()
+        )
     wait_for(lambda: not is_running(pid))
     assert not Path(tmp_path, "done").exists()

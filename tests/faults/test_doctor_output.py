@@ -29,7 +29,9 @@ def test_both_streams_into_one_file_keep_their_order(tmp_path):
 
 def test_both_streams_into_one_pipe_keep_their_order(tmp_path):
     script(tmp_path, IN_TURNS)
-    assert shell(tmp_path, "doctor -- python train.py 2>&1 | cat").stdout.decode().split("\n")[:-1] == EXPECTED
+    assert (
+        shell(tmp_path, "doctor -- python train.py 2>&1 | cat").stdout.decode().split("\n")[:-1] == EXPECTED
+    )
 
 
 def test_both_streams_on_one_terminal_keep_their_order(tmp_path):
@@ -146,7 +148,9 @@ def test_a_background_process_holds_nobody_up_and_goes_on_printing(tmp_path, lim
     options = [] if limiter == "none" else ["--ram", "300 MB"]
     chosen = {} if limiter == "none" else {"OOM_LIMITER": limiter}
     words = (*options, "--", PYTHON, script(tmp_path, BACKGROUND), "5")
-    with start(tmp_path, *words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, environment=chosen) as process:
+    with start(
+        tmp_path, *words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, environment=chosen
+    ) as process:
         lines = [process.stdout.readline()]
         wait_for((tmp_path / "child").exists)
         child = int((tmp_path / "child").read_text())
@@ -166,8 +170,10 @@ def groups_of(pid):
 
 
 def test_the_end_of_the_command_does_not_wait_for_a_background_process_that_prints_all_the_time(tmp_path):
-    program = "import os\nif os.fork() == 0:\n    while True:\n        os.write(1, b'x' * 1000)\nos.write(1, b'first')\nos._exit(3)\n"
-    done = shell(tmp_path, f"(doctor -- python {script(tmp_path, program)}; echo $? > code) | (sleep 3; head -c 1000000) | wc -c")
+    program = "import os\nif os.fork() == 0:\n    while True:\n        os.write(1, b'x' * 1000)\n"
+    script(tmp_path, f"{program}os.write(1, b'first')\nos._exit(3)\n")
+    line = "(doctor -- python train.py; echo $? > code) | (sleep 3; head -c 1000000) | wc -c"
+    done = shell(tmp_path, line)
     assert done.stdout.strip() == b"1000000"
     wait_for((tmp_path / "code").exists)
     assert (tmp_path / "code").read_text() == "3\n"
@@ -177,6 +183,7 @@ def test_a_full_disk_is_named(tmp_path):
     if not Path("/dev/full").exists():
         pytest.skip("this system has no /dev/full")
     with open("/dev/full", "wb") as full:
-        done = doctor(tmp_path, "--", "sh", "-c", "echo 1; sleep 1; echo 2; exit 4", capture_output=False, stdout=full, stderr=subprocess.PIPE)
+        job = "echo 1; sleep 1; echo 2; exit 4"
+        done = doctor(tmp_path, "--", "sh", "-c", job, capture_output=False, stdout=full)
     assert done.returncode != 0
     assert "could not be written: No space left on device" in (tmp_path / "oom-report.txt").read_text()

@@ -26,7 +26,11 @@ def test_an_older_report_stays_and_the_new_one_is_named(tmp_path):
     assert done.returncode == 42
     assert b"see oom-report-3.html, oom-report-3.txt and" in done.stderr
     assert "one" in (tmp_path / "oom-report-3.txt").read_text()
-    assert (tmp_path / "oom-report.txt").read_text() == (tmp_path / "oom-report-2.html").read_text() == "precious"
+    assert (
+        (tmp_path / "oom-report.txt").read_text()
+        == (tmp_path / "oom-report-2.html").read_text()
+        == "precious"
+    )
     assert not (tmp_path / "oom-report-2.txt").exists()
 
 
@@ -80,7 +84,12 @@ sys.exit(main(["doctor", "--", sys.executable, "-c", "import time; time.sleep(0.
 def test_a_chart_that_cannot_be_drawn_costs_neither_the_words_nor_the_exit_code(tmp_path, error):
     program = BROKEN_CHART.format(error=error)
     done = subprocess.run(
-        [PYTHON, "-c", program], cwd=tmp_path, env=environment(), capture_output=True, check=False, timeout=120
+        [PYTHON, "-c", program],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        check=False,
+        timeout=120,
     )
     assert done.returncode == 42
     assert "There is no chart: " in (tmp_path / "oom-report.html").read_text()

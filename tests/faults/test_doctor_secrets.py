@@ -11,7 +11,8 @@ from doctored import PYTHON, doctor, script
 from helpers.doctor.secrets import BLOT, command_without_secrets, without_secrets
 
 SECRET = "hunter2Xy"
-PEM = f"-----BEGIN RSA PRIVATE KEY-----\n{SECRET}{'A' * 55}\n{SECRET}{'B' * 55}\n{SECRET}=\n-----END RSA PRIVATE KEY-----"
+BODY = f"{SECRET}{'A' * 55}\n{SECRET}{'B' * 55}\n{SECRET}="
+PEM = f"-----BEGIN RSA PRIVATE KEY-----\n{BODY}\n-----END RSA PRIVATE KEY-----"
 SAID = [
     f"Authorization: Bearer {SECRET}.{SECRET}",
     f"calling with Bearer {SECRET}",
@@ -72,7 +73,8 @@ ORDINARY = [
     "use_auth_token=True password=None secret: null",
     "PWD=/home/me OLDPWD=/srv",
     "the password was wrong; the secret of success; a bearer of bad news; Basic training",
-    "serve -p 8080; make -p2; docker run -p 8080:80 -p127.0.0.1:80:80/tcp -u 1000:1000; mkdir -pv x; ffmpeg -pix_fmt yuv",
+    "serve -p 8080; make -p2; docker run -p 8080:80 -p127.0.0.1:80:80/tcp -u 1000:1000; mkdir -pv x",
+    "ffmpeg -pix_fmt yuv420p -preset fast",
     "pulled http://registry:4873/@scope/package from http://host:8080/x",
     "git@github.com:me/x.git, me@example.org",
     "sort_key=name key=3 monkey=4 KeyError: 'key'",
@@ -115,7 +117,9 @@ PLACES = [
 ]
 
 
-@given(secret=ANY_SECRET, place=st.sampled_from(PLACES), before=st.text(max_size=20), after=st.text(max_size=20))
+@given(
+    secret=ANY_SECRET, place=st.sampled_from(PLACES), before=st.text(max_size=20), after=st.text(max_size=20)
+)
 def test_no_secret_is_left_wherever_it_stands(secret, place, before, after):
     shown = without_secrets(f"{before}\n{place.format(secret)}\n{after}")
     assert secret not in shown
@@ -134,7 +138,10 @@ def test_twice_is_as_once(text, said):
     assert without_secrets(once) == once
 
 
-@pytest.mark.parametrize("piece", ["a", "A_KEY", "token", "mysql -", "-----BEGIN A-----\n", "ABCDEFGHABCDEFGH\n", "://a:", '"', "\\"])
+@pytest.mark.parametrize(
+    "piece",
+    ["a", "A_KEY", "token", "mysql -", "-----BEGIN A-----\n", "ABCDEFGHABCDEFGH\n", "://a:", '"', "\\"],
+)
 def test_a_log_in_one_line_takes_a_time_that_grows_as_it_does(piece):
     import time
 

@@ -1,5 +1,5 @@
-"""The doctor removes nothing from /dev/shm, and leaves nothing by which others would: neither the command's own results,
-nor what a daemon of it holds, nor a stranger's."""
+"""The doctor removes nothing from /dev/shm, and leaves nothing by which others would: neither the command's own
+results, nor what a daemon of it holds, nor a stranger's."""
 
 import os
 import subprocess
@@ -37,10 +37,25 @@ while not Path("go").exists() or not Path("daemon").exists():
 time.sleep(0.5)
 os._exit(exit_code)
 """
+DAEMON = """
+import os, time
+from pathlib import Path
+if os.fork() == 0:
+    os.setsid()
+    Path("daemon").touch()
+    while not Path("end").exists():
+        time.sleep(0.02)
+    Path("ended").touch()
+    os._exit(0)
+while not Path("daemon").exists():
+    time.sleep(0.02)
+"""
 SWEEP = "from helpers.watching.leftovers import sweep; sweep()"
 
 
-@pytest.mark.parametrize("ending", [("--", 0), ("--", 1), ("--ram", "500 MB", "--", 0), ("--ram", "500 MB", "--", 1)])
+@pytest.mark.parametrize(
+    "ending", [("--", 0), ("--", 1), ("--ram", "500 MB", "--", 0), ("--ram", "500 MB", "--", 1)]
+)
 def test_every_file_stays_also_after_the_next_worker_has_swept_up(tmp_path, ending):
     *options, exit_code = ending
     name = f"/dev/shm/left-{tmp_path.name}-{os.getpid()}"
@@ -50,7 +65,9 @@ def test_every_file_stays_also_after_the_next_worker_has_swept_up(tmp_path, endi
     )
     try:
         with stranger:
-            done = doctor(tmp_path, *options, PYTHON, script(tmp_path, JOB), name, exit_code, capture_output=False)
+            done = doctor(
+                tmp_path, *options, PYTHON, script(tmp_path, JOB), name, exit_code, capture_output=False
+            )
             assert done.returncode == exit_code
         subprocess.run([PYTHON, "-c", SWEEP], cwd=tmp_path, env=environment(), check=True, timeout=120)
         assert Path(f"{name}-result").stat().st_size == 10**6
@@ -64,10 +81,8 @@ def test_every_file_stays_also_after_the_next_worker_has_swept_up(tmp_path, endi
 
 def test_a_daemon_of_the_command_survives_the_sweep(tmp_path):
     """It was in a group of the doctor's, if that was on a budget; nobody ends it for that."""
-    job = "import os, time\nfrom pathlib import Path\nif os.fork() == 0:\n    os.setsid()\n"
-    job += "    Path('daemon').write_text(str(os.getpid()))\n    while not Path('end').exists():\n        time.sleep(0.02)\n"
-    job += "    Path('ended').touch()\n    os._exit(0)\nwhile not Path('daemon').exists():\n    time.sleep(0.02)\n"
-    assert doctor(tmp_path, "--ram", "500 MB", "--", PYTHON, script(tmp_path, job), capture_output=False).returncode == 0
+    words = ("--ram", "500 MB", "--", PYTHON, script(tmp_path, DAEMON))
+    assert doctor(tmp_path, *words, capture_output=False).returncode == 0
     subprocess.run([PYTHON, "-c", SWEEP], cwd=tmp_path, env=environment(), check=True, timeout=120)
     (tmp_path / "end").touch()
     wait_for((tmp_path / "ended").exists)

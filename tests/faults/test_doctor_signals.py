@@ -188,7 +188,7 @@ def state(pid):
 @pytest.mark.parametrize("to", ["the doctor", "the command", "the group"])
 def test_stopped_and_continued_the_two_go_together(tmp_path, to):
     with listen(tmp_path, start_new_session=True) as process:
-        # in a session of its own a group is orphaned, and Ctrl-Z does nothing to it: so it is a stop that nobody refuses
+        # in a session of its own a group is orphaned, and Ctrl-Z does nothing to it; SIGSTOP nobody can refuse
         pid = int((tmp_path / "pid").read_text())
         if to == "the group":
             os.killpg(process.pid, signal.SIGSTOP)

@@ -23,7 +23,11 @@ def make(folder, name, text, mode=0o755):
         ("./trian", 127, "there is no command './trian'"),
         ("./plain", 126, "'./plain' may not be executed; `chmod +x` it"),
         ("./folder", 126, "'./folder' cannot be executed: it is a folder"),
-        ("./orphan", 127, "'./orphan' cannot be executed: the interpreter that its first line names is not there"),
+        (
+            "./orphan",
+            127,
+            "'./orphan' cannot be executed: the interpreter that its first line names is not there",
+        ),
         ("./binary", 126, "'./binary' cannot be executed: Exec format error"),
     ],
 )
@@ -51,8 +55,12 @@ def test_a_script_without_a_first_line_is_run_by_the_shell(tmp_path):
 def test_the_command_has_the_environment_that_the_doctor_was_given(tmp_path):
     bare = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "LANG": "C"}
     plain, watched = (
-        subprocess.run([*before, "env"], cwd=tmp_path, env=bare, capture_output=True, check=True).stdout.split()
+        subprocess.run(
+            [*before, "env"], cwd=tmp_path, env=bare, capture_output=True, check=True
+        ).stdout.split()
         for before in ((), (*DOCTOR, "--"))
     )
-    changed = {line for line in set(plain) ^ set(watched) if not line.startswith((b"PYTHONPATH=", b"OOM_DOCTOR="))}
+    changed = {
+        line for line in set(plain) ^ set(watched) if not line.startswith((b"PYTHONPATH=", b"OOM_DOCTOR="))
+    }
     assert changed == set()
