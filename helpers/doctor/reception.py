@@ -1,5 +1,5 @@
 """The doctor's first process: it has the number that others know, so it takes their signals, stops and goes on when
-the command does, and ends with its exit code. A second process watches; if that one fails, the first one sees to the rest."""
+the command does, and ends with its exit code. A second process watches; if that fails, the first sees to the rest."""
 
 import os
 import signal

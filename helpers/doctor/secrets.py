@@ -1,7 +1,8 @@
 """Passwords, tokens and keys in a command line or a log: blotted out before anything is written or shown.
 
 A word too many costs nobody much, a key that is mailed around with a report does. What a training log is full of,
-counts of tokens and names of tokenizers, stays. No pattern begins with an open repetition: a line may be a megabyte long.
+counts of tokens and names of tokenizers, stays. No pattern begins with an open repetition: a
+line may be a megabyte long.
 """
 
 import re

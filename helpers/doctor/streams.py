@@ -106,7 +106,7 @@ class Stream:
 
 
 def _fill_closed():
-    """Standard descriptors that are closed, as they shall be for the command; until then nothing else gets their number."""
+    """Standard descriptors that are closed, as they shall be for the command; nothing else gets their number."""
     closed = []
     while (descriptor := os.open(os.devnull, os.O_RDWR)) in STANDARD:
         closed.append(descriptor)
