@@ -1,31 +1,30 @@
 """Running somebody's own command, unchanged, and watching its memory until it ends."""
 
-import errno
-import fcntl
 import os
-import pty
-import selectors
-import shlex
 import signal
-import termios
 import time
 from contextlib import suppress
 from dataclasses import dataclass
 
 from helpers import gpu
+from helpers.doctor.child import Child
 from helpers.doctor.hook import PythonProcesses
+from helpers.doctor.launch import CannotStart
+from helpers.doctor.reception import say
+from helpers.doctor.relay import NOT_WRITTEN
+from helpers.doctor.secrets import command_without_secrets
 from helpers.doctor.surroundings import Surroundings
 from helpers.watching import limits, processes
-from helpers.watching.record import Curves, Log, Recording, located
+from helpers.watching.record import Curves, Recording, located
 from helpers.watching.sampler import Sampler
+from helpers.watching.shared_memory import SharedFiles
 
 WHILE_IT_GROWS = 0.04  # seconds between two readings
 WHILE_IT_RESTS = 0.1
 MUCH = 2**20  # bytes that make a difference
 POINTS = 20_000  # readings of a long run: the longer it runs, the rarer they are
-DRAIN_SECONDS = 0.5
 UNLIMITED = 2**62
-NOT_FOUND, NOT_EXECUTABLE = 127, 126
+READER_HAD_ENOUGH = 128 + signal.SIGPIPE
 
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
@@ -34,112 +33,84 @@ class Watched(Recording):
 
     evidence: tuple[str, ...] = ()
     over_budget: bool = False
+    kernel_killed: bool = False
+
+    @property
+    def calls_for_a_report(self):
+        """It died; or something of it was killed for its memory, though it ended well itself."""
+        if self.over_budget or self.kernel_killed:
+            return True
+        if self.exit_code == READER_HAD_ENOUGH:
+            return NOT_WRITTEN in self.log
+        return self.exit_code != 0
 
 
 class Command:
     """One run of a command: `run` passes its output on, watches it, and tells what was seen."""
 
-    def __init__(self, command, ram_budget=None, vram_budget=None):
-        self.command, self.ram_budget, self.vram_budget = tuple(command), ram_budget, vram_budget
-        self.log = Log()
-        self.over_budget = False
-        self.pids, self.end = set(), None
-        self._signals = {}
+    def __init__(self, words, ram_budget=None, vram_budget=None, *, desk):
+        self.words, self.ram_budget, self.vram_budget = tuple(words), ram_budget, vram_budget
+        self.desk, self.child, self.limiter = desk, None, None
+        self.over_budget, self.rests = False, False
+        self.pids = set()
+
+    @property
+    def exit_code(self):
+        return self.child.exit_code
 
     def run(self):
-        """Run the command to its end; returns a `Watched`."""
+        """Run the command to its end; returns a `Watched`, or None where it could not be watched to its end."""
+        limiter = self._limiter()
         self.pythons, self.surroundings, self.card = PythonProcesses(), Surroundings(), gpu.Holdings()
-        self.selector = selectors.DefaultSelector()
+        self.child = Child(self.words, self._variables(), self.desk)
         try:
-            self._start()
+            self._start(limiter)
             self._watch()
+            self._close_the_account()
+            return self._watched()
+        except CannotStart as error:
+            self._see_it_through()
+            say(str(error))
+        except Exception as error:
+            self._go_on_without_watching(error)
         finally:
-            self._close()
-        return self._watched()
-
-    def _start(self):
-        streams = [_Stream(descriptor) for descriptor in (1, 2)]
-        go, gone = os.pipe(), os.pipe()  # the word to start; closed by a successful exec
-        self.pid = os.fork()
-        if self.pid == 0:
-            self._become_the_command(streams, go, gone)
-        for stream in streams:
-            os.close(stream.inside)
-            self.selector.register(
-                stream.outside, selectors.EVENT_READ, lambda stream=stream: self._pass(stream)
-            )
-        self.pythons.register(self.selector)
-        self.end = processes.open_pidfd(self.pid)
-        if self.end:  # wakes the watcher at once when the command ends
-            self.selector.register(self.end, selectors.EVENT_READ, bool)
-        self._pass_signals_on()
-        self.limiter = self._limiter()(self.pid)
-        self.limiter.admit()
-        os.close(go[0])
-        os.close(gone[1])
-        os.write(go[1], b"!")
-        os.close(go[1])
-        os.read(gone[0], 1)
-        os.close(gone[0])
-        self.sampler = Sampler(self.pid, self.limiter)
-        self.sampler.start()
-        self.limiter.arm(self.ram_budget or UNLIMITED)
-
-    def _become_the_command(self, streams, go, gone):
-        """In the new process. Nothing here may return."""
-        try:
-            os.close(go[1])
-            os.close(gone[0])
-            for target, stream in enumerate(streams, 1):
-                os.dup2(stream.inside, target)
-            os.read(go[0], 1)
-            os.execvpe(self.command[0], self.command, {**os.environ, **self._environment()})
-        except OSError as error:
-            os.write(2, f"{self.command[0]}: {error.strerror}\n".encode())
-            os._exit(NOT_FOUND if error.errno == errno.ENOENT else NOT_EXECUTABLE)
-        finally:
-            os._exit(NOT_EXECUTABLE)
-
-    def _environment(self):
-        more = self.pythons.environment()
-        if self.vram_budget:
-            more |= gpu.virtual_environment(self.vram_budget)
-        return more
+            self._release()
+            for used in (self.child, self.pythons, self.card):
+                used.close()
 
     def _limiter(self):
         if not self.ram_budget:
             return limits.NoLimit
         return limits.best(wanted=limits.wanted_by_name()).limiter
 
-    def _pass_signals_on(self):
-        """Ctrl-C reaches the command by itself, since both belong to the terminal; others are handed on."""
-        self._signals[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            self._signals[number] = signal.signal(number, lambda number, _: os.kill(self.pid, number))
+    def _variables(self):
+        more = self.pythons.environment()
+        if self.vram_budget:
+            more |= gpu.virtual_environment(self.vram_budget)
+        return more
+
+    def _start(self, limiter):
+        self.pythons.register(self.child.selector)
+        self.limiter = limiter(self.child.pid)
+        self.limiter.admit()
+        self.child.let_it_start()
+        self.sampler = Sampler(self.child.pid, self.limiter)
+        self.sampler.start()
+        self.sampler.shared_files = _OthersFiles()
+        self.limiter.arm(self.ram_budget or UNLIMITED)
 
     def _watch(self):
-        self.began = time.monotonic()
-        next_tick = self.began
-        while not self._ended():
-            for key, _ in self.selector.select(max(0.0, next_tick - time.monotonic())):
-                key.data()
+        self.began = next_tick = time.monotonic()
+        while not self.child.has_ended:
+            self.child.step(max(0.0, next_tick - time.monotonic()))
             now = time.monotonic()
-            if now >= next_tick:
+            if now >= next_tick and not self.child.has_ended:
                 self._tick(now - self.began)
                 next_tick = now + self._pause(now - self.began)
-        self.seconds = time.monotonic() - self.began
-        deadline = time.monotonic() + DRAIN_SECONDS
-        while self._read_outputs() and time.monotonic() < deadline:
-            pass
-
-    def _read_outputs(self):
-        """Whether there was more to read."""
-        ready = [key for key, _ in self.selector.select(0) if key.data is not bool]
-        for key in ready:
-            key.data()
-        return bool(ready)
 
     def _tick(self, seconds):
+        if self.child.is_stopped:  # to read it exactly would let it go on
+            return
         before, used = self.sampler.used, self.sampler.tick()
         self.rests = abs(used - before) < MUCH
         if self.limiter.exceeded(used):
@@ -159,47 +130,56 @@ class Command:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
-    def _ended(self):
-        ended, self.status, self.usage = os.wait4(self.pid, os.WNOHANG)
-        return ended != 0
+    def _close_the_account(self):
+        """It has ended: say whether by its budget, and let go of what it left running."""
+        self.over_budget = self.over_budget or bool(self.ram_budget and self.limiter.ended())
+        self.sampler.finish(self.child.usage, killed_at=self.ram_budget if self.over_budget else 0)
+        self._release()
 
-    def _pass(self, stream):
-        piece = stream.read()
-        if not piece:
-            self.selector.unregister(stream.outside)
-            return
-        self.log.add(piece)
-        stream.write(piece)
+    def _release(self):
+        limiter, self.limiter = self.limiter, None
+        if limiter:
+            if limiter.in_kernel:
+                limiter.group.let_out()
+            limiter.release()
 
-    def _close(self):
-        for number, handler in self._signals.items():
-            signal.signal(number, handler)
-        self.selector.close()
-        if self.end:
-            self.end.close()
-        self.pythons.read()
-        self.found_lines = self.pythons.lines()
-        self.pythons.close()
-        self.card.close()
+    def _see_it_through(self):
+        while not self.child.has_ended:
+            self.child.step()
+        self.child.finish()
+
+    def _go_on_without_watching(self, error):
+        """The watching failed, not the command: it goes on, but not beyond a budget that nobody keeps."""
+        if self.child.has_ended:
+            what_now = "there is no report"
+        elif self.ram_budget:
+            self._kill()
+            what_now = "the command was ended: nobody keeps its budget any more"
+        else:
+            what_now = "the command runs on unwatched"
+            with suppress(CannotStart):
+                self.child.let_it_start()
+        say(f"doctor: the watching failed ({error!r}); {what_now}.")
+        self._see_it_through()
 
     def _watched(self):
-        self.sampler.finish(self.usage)
-        self.over_budget = self.over_budget or bool(self.ram_budget and self.limiter.ended())
-        self.limiter.release()
-        exit_code = processes.exit_code_of(self.status)
+        self.child.finish()
+        self.pythons.read()
+        evidence = tuple(self.surroundings.evidence({self.child.pid, *self.pids}))
         return Watched(
-            label=shlex.join(self.command),
-            outcome=_outcome(exit_code),
-            exit_code=exit_code,
-            seconds=self.seconds,
-            log=bytes(self.log).decode("utf-8", "replace"),
-            evidence=tuple(self.surroundings.evidence({self.pid, *self.pids})),
+            label=command_without_secrets(self.words),
+            outcome=_outcome(self.exit_code),
+            exit_code=self.exit_code,
+            seconds=self.child.ended - self.began,
+            log=bytes(self.child.log).decode("utf-8", "replace"),
+            evidence=evidence,
             over_budget=self.over_budget,
+            kernel_killed=self.surroundings.saw_a_kill,
             ram_budget=self.ram_budget,
             vram_budget=self.vram_budget,
             peak_ram=self.sampler.peak,
             peak_vram=self.card.peak,
-            lines=tuple(located(place, size) for place, size in self.found_lines),
+            lines=tuple(located(place, size) for place, size in self.pythons.lines()),
             curves=Curves(*self.sampler.curve(), vram=tuple(self.card.readings)),
         )
 
@@ -211,26 +191,8 @@ def _outcome(exit_code):
     return "killed" if exit_code == 128 + signal.SIGKILL else "error"
 
 
-class _Stream:
-    """One of the command's output streams: a terminal if ours is one, so that progress bars stay, else a pipe."""
+class _OthersFiles(SharedFiles):
+    """The command's files in /dev/shm are counted, and stay: no record is kept by which others would remove them."""
 
-    def __init__(self, target):
-        self.target = target
-        self.outside, self.inside = pty.openpty() if os.isatty(target) else os.pipe()
-        if os.isatty(target):
-            attributes = termios.tcgetattr(self.inside)
-            attributes[1] &= ~termios.OPOST  # our own terminal does what is to be done to line ends
-            termios.tcsetattr(self.inside, termios.TCSANOW, attributes)
-            size = fcntl.ioctl(target, termios.TIOCGWINSZ, bytes(8))
-            fcntl.ioctl(self.inside, termios.TIOCSWINSZ, size)
-
-    def read(self):
-        try:
-            return os.read(self.outside, 65_536)
-        except OSError:  # the end of a terminal
-            return b""
-
-    def write(self, piece):
-        with suppress(OSError):  # whoever read us is gone; the command shall not notice
-            while piece:
-                piece = piece[os.write(self.target, piece) :]
+    def _keep_record(self):
+        pass

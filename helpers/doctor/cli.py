@@ -1,12 +1,9 @@
 """The doctor on the command line: a log, standard input, or a command that is run and watched."""
 
-import os
-import shutil
 import sys
 
-from helpers.units import format_bytes, parse_bytes
+from helpers.units import parse_bytes
 
-NOT_FOUND = 127
 EXAMPLES = "`doctor train.log`, `doctor -` or `doctor -- python train.py`"
 
 
@@ -50,18 +47,21 @@ def _watch(words, arguments):
         raise ValueError("name the command after --, such as `doctor -- python train.py`")
     try:
         from helpers.doctor.autopsy import Command
+        from helpers.doctor.reception import attend
     except ImportError:
         raise OSError(
             "commands are watched on Linux and macOS only; give the doctor the log instead"
         ) from None
     ram, vram = (_budget(arguments, name) for name in ("ram", "vram"))
-    if shutil.which(words[0]) is None:
-        print(f"there is no command {words[0]!r}; check its name and the PATH", file=sys.stderr)
-        return NOT_FOUND
-    watched = Command(words, ram, vram).run()
-    if watched.exit_code:
-        _report(watched, arguments.report)
-    return watched.exit_code
+
+    def watch(desk):
+        command = Command(words, ram, vram, desk=desk)
+        watched = command.run()
+        if watched and watched.calls_for_a_report:
+            _report(watched, arguments.report)
+        return command.exit_code
+
+    return attend(watch)
 
 
 def _budget(arguments, name):
@@ -71,13 +71,6 @@ def _budget(arguments, name):
 
 def _report(watched, folder):
     from helpers.doctor import report
+    from helpers.doctor.reception import say
 
-    diagnosis = report.diagnose_watched(watched)
-    page, text = report.write(watched, diagnosis, folder)
-    sentence = report.without_secrets(diagnosis.explanation)
-    print(
-        f"\ndoctor: {diagnosis.kind}: {diagnosis.cause} ({diagnosis.confidence} confidence)"
-        f"\ndoctor: {sentence} Peak RAM {format_bytes(watched.peak_ram)}."
-        f"\ndoctor: see {os.path.relpath(page)}, {os.path.relpath(text)} and notebook {diagnosis.notebook}",
-        file=sys.stderr,
-    )
+    say(report.summary(watched, folder))

@@ -1,27 +1,21 @@
 """The report on a command that died: one page, and the same as text; nothing secret, nothing to be loaded."""
 
 import html
-import re
+import os
 import signal
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 
 from helpers.doctor.diagnosis import diagnose
+from helpers.doctor.filing import file_away
 from helpers.doctor.log import read_text
+from helpers.doctor.secrets import without_secrets
 from helpers.text import signal_name
 from helpers.units import format_bytes
 
-NAMES = ("oom-report.html", "oom-report.txt")
 LAST_LINES = 40
+LONGEST_END = 200_000
 MOST_LINES = 5
 SHARE_WORTH_A_WORD = 0.1  # of what the largest line holds; a print beside it explains nothing
-SECRET_NAMES = r"passw(?:or)?d|secret|[_-]token|\btoken\b(?=[=:])|api[_-]?key|credential|authorization"
-SECRETS = (
-    (re.compile(rf"(?i)([\w-]*(?:{SECRET_NAMES})[\w-]*[\"']?\s*[=:\s]\s*)\S+"), r"\1***"),
-    (re.compile(r"(\w+://[^\s:/@]+:)[^\s@]+@"), r"\1***@"),
-    (re.compile(r"\b(?:hf_|ghp_|gho_|github_pat_|glpat-|sk-|xox[bp]-|AKIA|AIza)[\w-]{8,}"), "***"),
-)  # fmt: skip
 PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>{title}</title>
 <style>body {{ font: 15px/1.5 sans-serif; max-width: 920px; margin: 2em auto; padding: 0 1em; }}
@@ -41,7 +35,8 @@ def diagnose_watched(watched):
     lines += watched.evidence
     if watched.over_budget:
         lines.append(f"the doctor's RAM budget of {format_bytes(watched.ram_budget)} was exceeded")
-    return diagnose(watched.log + "".join(f"\n{line}" for line in lines), watched.exit_code)
+    # where the command ended well, its exit code is not that of the process which was killed
+    return diagnose(watched.log + "".join(f"\n{line}" for line in lines), watched.exit_code or None)
 
 
 def who_killed(watched):
@@ -59,30 +54,57 @@ def who_killed(watched):
     return f"Nobody: the program ended by itself with exit code {watched.exit_code}."
 
 
-def without_secrets(text):
-    """The text with passwords, tokens and keys blotted out.
+def summary(watched, folder="."):
+    """Write the report, and say in a few lines what it says and where it is. Whatever fails here is said as well."""
+    try:
+        diagnosis = _shown_diagnosis(diagnose_watched(watched))
+        shown = _shown_watched(watched)
+    except Exception as error:
+        return f"\ndoctor: there is no report: the diagnosis failed ({error!r})"
+    return (
+        f"\ndoctor: {diagnosis.kind}: {diagnosis.cause} ({diagnosis.confidence} confidence)"
+        f"\ndoctor: {diagnosis.explanation} Peak RAM {format_bytes(watched.peak_ram)}."
+        f"\ndoctor: {_where(shown, diagnosis, folder)}"
+    )
 
-    >>> without_secrets("python train.py --api-key=abc123 --epochs 3")
-    'python train.py --api-key=*** --epochs 3'
-    """
-    for pattern, replacement in SECRETS:
-        text = pattern.sub(replacement, text)
-    return text
+
+def _where(watched, diagnosis, folder):
+    try:
+        page, text = write(watched, diagnosis, folder)
+    except Exception as error:
+        return f"the report could not be written ({error}); see notebook {diagnosis.notebook}"
+    return f"see {_relative(page)}, {_relative(text)} and notebook {diagnosis.notebook}"
+
+
+def _relative(path):
+    try:
+        return os.path.relpath(path)
+    except OSError:  # the command has removed the folder that we are in
+        return path
+
+
+def _shown_watched(watched):
+    """Without secrets, and no more of the log than its end."""
+    return replace(
+        watched,
+        label=without_secrets(watched.label),
+        log=without_secrets(watched.log[-LONGEST_END:]),
+        evidence=tuple(map(without_secrets, watched.evidence)),
+        lines=tuple(replace(line, source=without_secrets(line.source)) for line in watched.lines),
+    )
+
+
+def _shown_diagnosis(diagnosis):
+    return replace(
+        diagnosis,
+        explanation=without_secrets(diagnosis.explanation),
+        evidence=tuple(map(without_secrets, diagnosis.evidence)),
+    )
 
 
 def write(watched, diagnosis, folder="."):
-    """Write both files; returns the paths. A folder that cannot be written to is replaced by a temporary one."""
-    texts = (_page(watched, diagnosis), as_text(watched, diagnosis))
-    try:
-        return [_write(Path(folder) / name, text) for name, text in zip(NAMES, texts, strict=True)]
-    except OSError:
-        folder = Path(tempfile.mkdtemp(prefix="oom-report-"))
-        return [_write(folder / name, text) for name, text in zip(NAMES, texts, strict=True)]
-
-
-def _write(path, text):
-    path.write_text(text, encoding="utf-8")
-    return path
+    """Write both files; returns their paths."""
+    return file_away({"html": _page(watched, diagnosis), "txt": as_text(watched, diagnosis)}, folder)
 
 
 def as_text(watched, diagnosis):
@@ -101,14 +123,14 @@ def as_text(watched, diagnosis):
     if watched.evidence:
         parts += ["", "Seen around it", *(f"  {line}" for line in watched.evidence)]
     parts += ["", "The last lines of its output", *(f"  {line}" for line in last_lines(watched))]
-    return without_secrets("\n".join(parts)) + "\n"
+    return "\n".join(parts) + "\n"
 
 
 def _page(watched, diagnosis):
     rows = "".join(
         f"<tr><td>{_shown(name)}</td><td>{_shown(value)}</td></tr>" for name, value in _facts(watched)
     )
-    body = [f"<table>{rows}</table>", without_secrets(diagnosis._repr_html_()), _chart(watched, diagnosis)]
+    body = [f"<table>{rows}</table>", diagnosis._repr_html_(), _chart(watched, diagnosis)]
     largest = watched.lines[:MOST_LINES]
     if largest:
         lines = "\n".join(f"{format_bytes(line.bytes):>8}  {line.where}  {line.source}" for line in largest)
@@ -122,11 +144,11 @@ def _page(watched, diagnosis):
 
 
 def _shown(text):
-    return html.escape(without_secrets(str(text)))
+    return html.escape(str(text))
 
 
 def _title(watched):
-    return f"Died: {watched.label}"
+    return f"Died: {watched.label}" if watched.exit_code else f"Lost a process: {watched.label}"
 
 
 def _facts(watched):
@@ -144,18 +166,20 @@ def _facts(watched):
 
 def last_lines(watched):
     """The end of the command's output, as a terminal would show it."""
-    return read_text(watched.log[-200_000:]).lines[-LAST_LINES:]
+    return read_text(watched.log).lines[-LAST_LINES:]
 
 
 def _chart(watched, diagnosis):
     """The chart as a picture inside the page; a run too short for a curve has none."""
-    from helpers.charts.compare import picture
-    from helpers.charts.timeline import plot
+    try:
+        from helpers.charts.compare import picture
+        from helpers.charts.timeline import plot
 
-    if len(watched.samples) < 2:
-        return ""
-    label = without_secrets(watched.label)
-    return picture(plot(replace(watched, label=label, outcome=_outcome(watched, diagnosis))))
+        if len(watched.samples) < 2:
+            return ""
+        return picture(plot(replace(watched, outcome=_outcome(watched, diagnosis))))
+    except Exception as error:  # a broken matplotlib shall not cost the words
+        return f"<p>{_shown(f'There is no chart: {error!r}')}</p>"
 
 
 def _outcome(watched, diagnosis):

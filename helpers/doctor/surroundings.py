@@ -22,7 +22,8 @@ MUCH = 0.01
 
 
 class Surroundings:
-    """Look around with `look` now and then; in the end `evidence` says what was seen, as lines of a log."""
+    """Look around with `look` now and then; in the end `evidence` says what was seen, as lines of a log, and then
+    `saw_a_kill` whether the kernel killed for want of memory."""
 
     def __init__(self):
         self._kills_before = kernel_kills()
@@ -31,6 +32,7 @@ class Surroundings:
         self._most_shared = (0.0, 0)
         self._total = machine.ram_total()
         self._next, self._used = 0.0, 0
+        self.saw_a_kill = False
 
     def look(self, used):
         """Look around if it is time to; `used` are the bytes that the command uses now."""
@@ -51,8 +53,10 @@ class Surroundings:
 
     def evidence(self, pids):
         """Lines that `diagnose` understands."""
-        found = [message for message in self._messages.read() if any(str(pid) in message for pid in pids)]
+        named = re.compile(rf"\b(?:{'|'.join(map(str, pids))})\b")
+        found = [message for message in self._messages.read() if named.search(message)]
         kills = kernel_kills() - self._kills_before
+        self.saw_a_kill = kills > 0 or any("Killed process" in message for message in found)
         if kills > 0:
             found.append(f"memory.events: oom_kill {kills}")
         share, size = self._most_shared
