@@ -179,7 +179,7 @@ class Command:
             vram_budget=self.vram_budget,
             peak_ram=self.sampler.peak,
             peak_vram=self.card.peak,
-            lines=tuple(located(place, size) for place, size in self.pythons.lines()),
+            lines=tuple(located(place, size) for place, size in self.pythons.lines(self.sampler.peak)),
             curves=Curves(*self.sampler.curve(), vram=tuple(self.card.readings)),
         )
 

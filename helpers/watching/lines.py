@@ -5,7 +5,7 @@ import sysconfig
 import time
 
 from helpers import machine
-from helpers.watching import answering, processes
+from helpers.watching import answering, thread_state
 from helpers.watching.attribution import Attribution
 from helpers.watching.page_faults import Allowance
 from helpers.watching.threads import OtherThreads
@@ -140,7 +140,7 @@ class Question:
         True if a new question was asked."""
         now = time.monotonic()
         if self._asked_at is None:
-            if not processes.may_be_interrupted(self.pid, self.pid):
+            if not thread_state.may_be_interrupted(self.pid, self.pid):
                 return False
             self._asked_at, self.interrupted = now, None
             self._efforts = {thread: _worked(self.pid, thread) for thread in (self.pid, busiest)}
@@ -156,17 +156,17 @@ class Question:
 
     def _interrupt(self, thread):
         """A thread that has worked for a while since it was asked, or waits, is not between two instructions."""
-        waits = processes.thread_effort(self.pid, thread)[0] in "SD"
+        waits = thread_state.thread_effort(self.pid, thread)[0] in "SD"
         is_in_c_code = waits or _worked(self.pid, thread) - self._efforts[thread] > EFFORT_TO_ANSWER
-        if is_in_c_code and processes.may_be_interrupted(self.pid, thread):
+        if is_in_c_code and thread_state.may_be_interrupted(self.pid, thread):
             self.interrupted, self._asked_at = thread, time.monotonic()
             _send(self.pid, thread, answering.STUCK)
 
 
 def _worked(pid, thread):
-    return processes.thread_effort(pid, thread)[1]
+    return thread_state.thread_effort(pid, thread)[1]
 
 
 def _send(pid, thread, number):
-    if processes.catches(pid, number):  # a job that has become another program would die of the signal
+    if thread_state.catches(pid, number):  # a job that has become another program would die of the signal
         ctypes.CDLL(None).tgkill(pid, thread, number)

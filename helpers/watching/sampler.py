@@ -4,7 +4,7 @@ import os
 import time
 from array import array
 
-from helpers.watching import processes
+from helpers.watching import processes, thread_state
 from helpers.watching.page_faults import Allowance
 from helpers.watching.pages import reach
 from helpers.watching.shared_memory import SharedFiles
@@ -255,11 +255,11 @@ class Sampler:
         meanwhile: the share of whoever comes or goes would be missing, or count twice."""
         with processes.held_still(self.family):
             before = {pid for pid in processes.descendants(os.getpid()) if processes.memory_of(pid).resident}
-            if any(map(processes.borrows_memory, before)):
+            if any(map(thread_state.borrows_memory, before)):
                 return None
             shares = {pid: self._exact_share(pid) for pid in (os.getpid(), *before)}
             after = {pid for pid in processes.descendants(os.getpid()) if processes.memory_of(pid).resident}
-        if before != after or any(map(processes.borrows_memory, after)):
+        if before != after or any(map(thread_state.borrows_memory, after)):
             return None
         return tuple(map(sum, zip(*shares.values(), strict=True)))
 

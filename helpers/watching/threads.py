@@ -6,7 +6,7 @@ import struct
 from collections import Counter
 from contextlib import suppress
 
-from helpers.watching import answering, page_faults, processes
+from helpers.watching import answering, page_faults, thread_state
 from helpers.watching.attribution import Label, both
 
 LEAST_FAULTS = 8
@@ -28,8 +28,8 @@ class OtherThreads:
 
     def __init__(self, pid, grows):
         self.pid, self._grows = pid, grows
-        self._faults, self._touched = processes.page_faults(pid), {}
-        self._all, self._page = processes.all_page_faults(pid), 0.0
+        self._faults, self._touched = thread_state.page_faults(pid), {}
+        self._all, self._page = thread_state.all_page_faults(pid), 0.0
         self._with_python, self._silent = set(), {}
         self._new, self._events = None, {}
         self._heard, self._line, self._waiting = Counter(), None, []
@@ -43,8 +43,8 @@ class OtherThreads:
     def look(self, main, grown):
         """Find out whose the page faults since the last look were, in which the process has grown by `grown` bytes;
         `main` is the label of what the main thread takes."""
-        before, now = self._faults, processes.page_faults(self.pid)
-        all_before, self._all = self._all, processes.all_page_faults(self.pid)
+        before, now = self._faults, thread_state.page_faults(self.pid)
+        all_before, self._all = self._all, thread_state.all_page_faults(self.pid)
         total = self._all - all_before
         if not now or total <= 0:  # it has ended, or the faults were counted before: it is as it was
             return
@@ -77,7 +77,7 @@ class OtherThreads:
         if self._new is not None and not self._is_without_python():
             return
         self._stop_asking()
-        if not self._grows or not processes.catches(self.pid, answering.TOUCHED):
+        if not self._grows or not thread_state.catches(self.pid, answering.TOUCHED):
             return
         grown = {
             thread: count
