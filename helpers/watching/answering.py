@@ -14,6 +14,7 @@ import atexit
 import faulthandler
 import gc
 import os
+import resource
 import signal
 import sys
 import threading
@@ -147,7 +148,9 @@ class Voice:
             if number == ASK or self._is_loud or level - before >= LEAST_STEP:
                 self._told = level
                 since = before if number == GROWN else level
-                text = _words(frame, self.libraries, (*held, faults, since), everybody=number == ASK)
+                own = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
+                figures = (*held, faults, since, own)
+                text = _words(frame, self.libraries, figures, everybody=number == ASK)
                 os.write(self._pipes[0], BEGIN + text.encode("ascii", "backslashreplace") + END)
             elif level - self._told >= LEAST_STEP:
                 self._growth.speak_up()

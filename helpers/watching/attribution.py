@@ -50,7 +50,8 @@ class Attribution:
         self._blocks = []
         self._at_peak, self._is_recent = [], False
         self._last = None
-        self.label, self._is_open = Label(), False
+        self.label, self.is_open = Label(), False
+        """Of what grows now, and whether it has said so itself."""
         self._before_question = None
         self._faults = None
         self._drop, self._touched_in_drop = 0, None
@@ -69,7 +70,7 @@ class Attribution:
             self._settle(change / touched if touched else 0)
             self._grow(self.label, change)
             self._recent[self.label] = self._recent.get(self.label, 0) + change
-            self.owed += 0 if self._is_open else change
+            self.owed += 0 if self.is_open else change
         elif change < 0:
             self._remember_peak(self.level - change)
             self._drop -= change
@@ -99,19 +100,19 @@ class Attribution:
 
     def ask(self):
         """The process is asked now: what has grown by now grew before the line that will answer was seen."""
-        if not self._is_open and self._before_question is None:
+        if not self.is_open and self._before_question is None:
             self._before_question, self.label = self.label, Label()
 
     def grows(self, line):
         """The process has begun to grow in this line, and is there until it tells that it is over."""
         self._resolve(line, before=line)
-        self.label, self._is_open, self.owed = Label(line), True, 0
+        self.label, self.is_open, self.owed = Label(line), True, 0
 
     def found(self, line):
         """The process was asked and is in this line now, and was so for some time."""
         if self._before_question:
             self._before_question.line = self._either(line)  # until it tells more
-        self.label.line, self._is_open, self.owed = line, True, 0
+        self.label.line, self.is_open, self.owed = line, True, 0
 
     def told(self, line, level=None, faults=None, highest=0, since=None):
         """The process is in this line, between two instructions, and holds `level` bytes; `highest` is what it held at
@@ -120,13 +121,13 @@ class Attribution:
         if level is not None:
             self.ask()
             self.read(level, faults)
-        grown = self.label.line if self._is_open else line
+        grown = self.label.line if self.is_open else line
         if since is not None:
             self._hand_over({self._before_question, self.label}, Label(grown), max(0, level - since))
         self._resolve(grown, before=self._either(grown))
         if level is not None:
             self._notice_a_spike(highest, Label(grown))
-        self.label, self._is_open, self._last, self.owed = Label(), False, line or self._last, 0
+        self.label, self.is_open, self._last, self.owed = Label(), False, line or self._last, 0
         self._is_recent = False
 
     def finish(self, peak):
@@ -149,14 +150,14 @@ class Attribution:
 
     def _either(self, line):
         """What two lines share: the one that was told last, and the one that is found now."""
-        return both(self._last, line)
+        return both(self._last, line) if line else None
 
     def _resolve(self, line, before):
         """Now it is known whose the latest bytes are; those `before` the question may be another's."""
         if self._before_question:
             self._before_question.line = before
             self._before_question = None
-        elif not self._is_open and self.label.line is None:
+        elif not self.is_open and self.label.line is None:
             self.label.line = before
             return
         if self.label.line is None:

@@ -76,8 +76,11 @@ class LineFollower:
         if self._on_device:
             return
         self._unlooked = 0
-        self._threads.look(self.attribution.label, self.attribution.recent)
+        self._threads.look(*self._growth())
         self.attribution.divide(self._threads.shares)
+
+    def _growth(self):
+        return self.attribution.label, self.attribution.recent, self.attribution.is_open
 
     def lines(self, peak):
         """[(place, bytes)] at the peak, the largest first; see `Attribution.finish`."""
@@ -115,8 +118,8 @@ class LineFollower:
             self.attribution.told(line)
         else:
             self._unlooked += max(0, told.held - self.attribution.level)
-            if self.attribution.owed >= LEAST_GROWTH:  # before all of it is taken for this line's
-                self._divide()
+            if self.attribution.recent >= LEAST_GROWTH:  # before all of it is taken for this line's
+                self.attribution.divide(self._threads.heard(*self._growth(), told))
             self.attribution.told(line, told.held, told.faults, told.highest - told.files, told.since)
 
     def _take_at_once(self, line):

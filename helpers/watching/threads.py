@@ -16,7 +16,6 @@ BYTES_BETWEEN = 2**21
 AT_ONCE, WORDS = 16, 16
 """So many threads are asked at a time, and each says its line so often until it is looked at again."""
 CHANCES = 3
-MUCH = 0.1
 
 
 class OtherThreads:
@@ -29,7 +28,8 @@ class OtherThreads:
     def __init__(self, pid, grows):
         self.pid, self._grows = pid, grows
         self._faults, self._touched = thread_state.page_faults(pid), {}
-        self._all, self._page = thread_state.all_page_faults(pid), 0.0
+        self._all, self._own = thread_state.all_page_faults(pid), self._faults.get(pid, 0)
+        self._page, self._grew = 0.0, False
         self._with_python, self._silent = set(), {}
         self._new, self._events = None, {}
         self._heard, self._line, self._waiting = Counter(), None, []
@@ -40,25 +40,41 @@ class OtherThreads:
         """The thread that touched most pages before the last look, of those with Python."""
         return max((self.pid, *self._with_python), key=lambda thread: self._touched.get(thread, 0))
 
-    def look(self, main, grown):
+    def look(self, main, grown, main_grows):
         """Find out whose the page faults since the last look were, in which the process has grown by `grown` bytes;
-        `main` is the label of what the main thread takes."""
+        `main` is the label of what the main thread takes, which has said so if it `main_grows`."""
         before, now = self._faults, thread_state.page_faults(self.pid)
-        all_before, self._all = self._all, thread_state.all_page_faults(self.pid)
-        total = self._all - all_before
-        if not now or total <= 0:  # it has ended, or the faults were counted before: it is as it was
+        if now:  # else it has ended, and all is as it was
+            self._touched = {thread: max(0, count - before.get(thread, 0)) for thread, count in now.items()}
+            self._faults = now
+            silent = sum(count for thread, count in self._touched.items() if not self._counts(thread))
+            silent -= self._touched.get(self.pid, 0)
+            figures = thread_state.all_page_faults(self.pid), now.get(self.pid, 0), silent
+            self._share(main, grown, main_grows, *figures)
+
+    def heard(self, main, grown, main_grows, told):
+        """The same for the moment at which the process told something, as far as can be known of it: the shares."""
+        if not self._silent and told.faults > self._all:
+            self._share(main, grown, main_grows, told.faults, told.own_faults, 0)
+            return self.shares
+        return []
+
+    def _share(self, main, grown, main_grows, faults, own, silent):
+        """What is neither the main thread's nor that of silent ones is theirs, or that of others which have ended."""
+        total, mains = faults - self._all, max(0, own - self._own) + silent
+        if total <= 0:  # they were counted before
             return
-        self._faults = now
-        self._touched = {thread: max(0, count - before.get(thread, 0)) for thread, count in now.items()}
-        # what is left is theirs, or that of others which have ended since
-        not_theirs = sum(count for thread, count in self._touched.items() if not self._counts(thread))
-        theirs = max(0, total - not_theirs) if len(now) > 1 or self._with_python else 0
-        self._page, share = grown / total, theirs / total
-        is_mixed = SMALL_PAGE < self._page < HUGE_PAGE and MUCH < share < 1 - MUCH
-        self.shares = [
-            (Label(either=(main, label)) if is_mixed else label, share * part)
-            for label, part in self._labels(main)
-        ]
+        self._all, self._own, self._page = faults, own, grown / total
+        share = max(0, total - mains) / total if len(self._faults) > 1 else 0.0
+        both_grow, self._grew = self._grew and main_grows, False
+        if (
+            SMALL_PAGE < self._page < HUGE_PAGE and 0 < share < 1
+        ):  # the faults do not say who had the huge ones
+            share = min(share, (total - mains) * page_faults.PAGE / grown) if main_grows else 1.0
+            if both_grow:
+                self.shares = [(Label(either=(main, label)), part) for label, part in self._labels(main)]
+                return
+        self.shares = [(label, share * part) for label, part in self._labels(main)]
 
     def _labels(self, main):
         """Their lines since the last look, with the part of each."""
@@ -114,7 +130,7 @@ class OtherThreads:
     def said(self, line):
         """A thread that was asked is in this line."""
         self.found(self._new, line)
-        self._new = None
+        self._new, self._grew = None, True
 
     def found(self, thread, line):
         """A thread is in this line."""

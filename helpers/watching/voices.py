@@ -32,6 +32,8 @@ class Told(NamedTuple):
     """After how many page faults growth will ask again by itself; 0 for never."""
     since: int
     """What it held when it was last between two instructions; what it has taken since belongs to the present call."""
+    own_faults: int
+    """Of the main thread alone."""
     lines: dict
 
     @property

@@ -1,6 +1,7 @@
 """The line that took the memory is named, whoever wins a race; and who asks for it changes nothing."""
 
 import ctypes
+import json
 import os
 import re
 import signal
@@ -13,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import seccomp
 from helpers import run
 
 HERE = Path(__file__).parents[2]
@@ -178,6 +180,47 @@ def take_all_handlers_away():
 def test_a_job_that_takes_all_handlers_away_lives():
     trial = run(take_all_handlers_away, ram="1 GB")
     assert (trial.outcome, trial.value) == ("finished", 300), trial.verdict
+
+
+ON_A_CLOCK = """
+import json, time
+import numpy as np
+from helpers import run
+
+def two_lines():
+    first = np.ones(300_000_000, np.uint8)
+    time.sleep(0.1)
+    second = np.ones(400_000_000, np.uint8)
+    time.sleep(0.1)
+    return int(first[0] + second[0])
+
+run(int)
+for _ in range(3):
+    trial = run(two_lines, ram="1 GB")
+    print(json.dumps([trial.outcome, [(line.line, line.where, line.bytes) for line in trial.lines]]))
+"""
+
+
+def test_where_page_faults_cannot_be_counted_lines_are_asked_on_a_clock(tmp_path):
+    """What the clock cannot tell apart is shared by the two lines or nobody's, and not the wrong line's."""
+    if not seccomp.is_known():
+        pytest.skip("no filter is known for this machine")
+    program = tmp_path / "job.py"
+    program.write_text(ON_A_CLOCK)
+    filtered = [sys.executable, HERE / "tests/support/seccomp.py", "EPERM", "perf_event_open", "--"]
+    environment = {**os.environ, "PYTHONPATH": str(HERE)}
+    done = subprocess.run(
+        [*filtered, sys.executable, program], env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    for line in done.stdout.splitlines():
+        outcome, found = json.loads(line)
+        assert outcome == "finished"
+        alone = {number: size for number, _, size in found if number}
+        assert set(alone) <= {7, 9}, found
+        assert alone.get(7, 0) < 1.1 * 300 * MB
+        assert alone.get(9, 0) < 1.1 * 400 * MB
+        assert sum(alone.values()) > 0.5 * 700 * MB, found
 
 
 GROW = "import time\nrows = [bytearray(1_000_000) for _ in range(200)]\nraise MemoryError\n"

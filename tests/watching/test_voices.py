@@ -17,8 +17,8 @@ STACK = f"""Stack (most recent call first):
   File "/project/train.py", line 12 in load
   File "/project/train.py", line 40 in main
 """.encode()
-WORDS = b"\x1e12.5 1000 24 100 2000 77 4 900\n7 12 /project/train.py\n8 3 /pr\\xfcfung/a.py\n9 \n\x1f"
-TOLD = Told(12.5, 1000, 24, 100, 2000, 77, 4, 900, {7: OWN, 8: ("/prüfung/a.py", 3)})
+WORDS = b"\x1e12.5 1000 24 100 2000 77 4 900 70\n7 12 /project/train.py\n8 3 /pr\\xfcfung/a.py\n9 \n\x1f"
+TOLD = Told(12.5, 1000, 24, 100, 2000, 77, 4, 900, 70, {7: OWN, 8: ("/prüfung/a.py", 3)})
 
 
 def fed(reader, text, size):
