@@ -32,6 +32,11 @@ class Label:
     def line(self, line):
         self._line = line
 
+    @property
+    def root(self):
+        """The label that counts as long as this one's line is not known."""
+        return self._otherwise.root if self._line is None and self._otherwise else self
+
 
 class Block:
     """Bytes that were taken one after the other under one label."""
@@ -91,7 +96,7 @@ class Attribution:
     def _hand_over(self, labels, to, size):
         """Give bytes that stand under one of some labels to another one, the latest first."""
         for block in reversed(list(self._blocks)):
-            if size > 0 and block.label in labels:
+            if size > 0 and block.label.root in labels:
                 taken = min(size, block.size)
                 block.size -= taken
                 size -= taken

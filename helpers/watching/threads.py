@@ -3,7 +3,7 @@
 import fcntl
 import os
 import struct
-from collections import Counter
+from collections import Counter, deque
 from contextlib import suppress
 
 from helpers.watching import answering, page_faults, thread_state
@@ -16,6 +16,7 @@ BYTES_BETWEEN = 2**21
 AT_ONCE, WORDS = 16, 16
 """So many threads are asked at a time, and each says its line so often until it is looked at again."""
 CHANCES = 3
+MOST_WAITING = 100
 
 
 class OtherThreads:
@@ -32,7 +33,7 @@ class OtherThreads:
         self._page, self._grew = 0.0, False
         self._with_python, self._silent = set(), {}
         self._new, self._events = None, {}
-        self._heard, self._line, self._waiting = Counter(), None, []
+        self._heard, self._line, self._waiting = Counter(), None, deque(maxlen=MOST_WAITING)
         self.shares = []
 
     @property
@@ -67,14 +68,13 @@ class OtherThreads:
         self._all, self._own, self._page = faults, own, grown / total
         share = max(0, total - mains) / total if len(self._faults) > 1 else 0.0
         both_grow, self._grew = self._grew and main_grows, False
-        if (
-            SMALL_PAGE < self._page < HUGE_PAGE and 0 < share < 1
-        ):  # the faults do not say who had the huge ones
+        # pages of both kinds: the faults do not say who had the huge ones
+        if 0 < share < 1 and SMALL_PAGE < self._page < HUGE_PAGE:
             share = min(share, (total - mains) * page_faults.PAGE / grown) if main_grows else 1.0
             if both_grow:
                 self.shares = [(Label(either=(main, label)), part) for label, part in self._labels(main)]
                 return
-        self.shares = [(label, share * part) for label, part in self._labels(main)]
+        self.shares = [(label, share * part) for label, part in self._labels(main)] if share else []
 
     def _labels(self, main):
         """Their lines since the last look, with the part of each."""
@@ -106,9 +106,8 @@ class OtherThreads:
             self._watch(self._new, 1, 1)
         else:
             faults = max(1, int(BYTES_BETWEEN / max(self._page, page_faults.PAGE)))
-            for thread in sorted(self._with_python, key=lambda thread: self._touched.get(thread, 0))[
-                -AT_ONCE:
-            ]:
+            known = self._with_python & self._faults.keys()
+            for thread in sorted(known, key=lambda thread: self._touched.get(thread, 0))[-AT_ONCE:]:
                 self._watch(thread, faults, WORDS)
 
     def _is_without_python(self):
@@ -128,19 +127,24 @@ class OtherThreads:
             fcntl.ioctl(event, page_faults.PERF_REFRESH, words)
 
     def said(self, line):
-        """A thread that was asked is in this line."""
-        self.found(self._new, line)
+        """A thread that was asked touches pages in this line."""
+        if self._new is not None:
+            self._with_python.add(self._new)
+            self._silent.pop(self._new, None)
         self._new, self._grew = None, True
+        self._hear(line)
 
     def found(self, thread, line):
-        """A thread is in this line."""
-        if thread is not None:
-            self._with_python.add(thread)
-            self._silent.pop(thread, None)
+        """A thread is in this line, whatever it does there: where the kernel can be asked who grows, that is not it."""
+        self._with_python.add(thread)
+        if not self._grows:
+            self._hear(line)
+
+    def _hear(self, line):
         self._heard[line] += 1
         for label, before in self._waiting:
             label.line = both(before, line)
-        self._waiting = []
+        self._waiting.clear()
 
     def _stop_asking(self):
         for event in self._events.values():
