@@ -34,7 +34,7 @@ class SharedFiles:
 
     def __init__(self):
         self._openings = Openings(FOLDER)
-        self._inodes, self._own, self._recorded = set(), {}, {}
+        self._inodes, self._own, self._recorded = set(), {}, None
 
     def size(self, family):
         """The bytes of the family's own files, mapped or not."""
@@ -63,7 +63,7 @@ class SharedFiles:
         return mapped(pid, strangers)
 
     def _keep_record(self):
-        if self._own != self._recorded:
+        if self._own != (self._recorded or {}):
             self._recorded = dict(self._own)
             with suppress(OSError):
                 _record().write_text(json.dumps(self._own))
@@ -72,7 +72,7 @@ class SharedFiles:
         """Remove what the family left."""
         self._openings.close()
         _remove({path: inode for path, (inode, _) in listing().items() if inode in self._inodes})
-        if self._recorded:
+        if self._recorded is not None:
             _record().unlink(missing_ok=True)
 
 

@@ -30,6 +30,20 @@ def test_a_segment_that_a_job_leaves_is_counted_and_removed():
     assert not os.path.exists(f"/dev/shm/{trial.value}")
 
 
+def remove_a_segment_again(size):
+    block = shared_memory.SharedMemory(create=True, size=size)
+    block.buf[:] = b"x" * size
+    time.sleep(0.2)
+    block.close()
+    block.unlink()
+    time.sleep(0.2)
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_a_segment_that_a_job_removes_itself_leaves_no_record_behind():
+    assert run(remove_a_segment_again, 40_000_000, ram="300 MB").peak_ram > 40_000_000
+
+
 def test_what_others_make_meanwhile_is_left_alone():
     context = multiprocessing.get_context("spawn")
     made = []
