@@ -11,7 +11,7 @@ HIGH = 600
 FINE, SPARING, COARSE = 4, 8, 1024
 """Page faults until growth asks again: the first ones (less would be what the answer itself touches), a few more, or
 many in a loop that grows with every turn. A page may be a huge one."""
-LOUD, QUIET, BELOW_PEAK = (50, 20), (1000, 100), (20, 2)
+LOUD, QUIET, BELOW_PEAK = (50, 20), (1000, 50), (20, 2)
 """How often it may ask so: at once, and per second. A training loop takes and gives back the same memory all the time;
 once it has used up what is allowed below its peak, it is asked on a clock."""
 PAGE = 4096
@@ -86,11 +86,11 @@ class PageFaults:
         self._moment, self._level = now, level
         self._small_steps = 0 if step >= SMALL_STEP else self._small_steps + 1
         below, self._highest = level <= self._highest, max(level, self._highest)
-        self.is_loud = self._small_steps < SMALL_STEPS
+        self.is_loud = self._small_steps < SMALL_STEPS and not (below and not self._below_peak.take(now))
         if not self.is_loud:
             return SPARING if self._quiet.take(now) else 0 if below else COARSE
         if below:
-            return FINE if self._below_peak.take(now) else 0
+            return FINE
         if self._loud.take(now):
             return FINE
         return SPARING if now - before > SECONDS_BETWEEN else COARSE
