@@ -71,10 +71,16 @@ def test_who_grows_in_small_steps_goes_on_quietly(faults):
     assert faults.is_loud
 
 
-def test_a_loop_that_takes_and_gives_back_the_same_is_left_alone(faults):
+def test_a_loop_that_takes_and_gives_back_the_same_is_heard_quietly_and_then_left_alone(faults):
     faults.plan(500 * MB)
-    found = [faults.plan((100 + turn % 2 * 300) * MB) for turn in range(100)]
-    assert found[-1] == 0
+    loud = 0
+    found = []
+    for turn in range(3000):
+        found.append(faults.plan((100 + turn % 2 * 300) * MB))
+        loud += faults.is_loud
+    assert loud < 30
+    assert found[100] == SPARING
+    assert 0 in found
 
 
 def test_a_descriptor_that_became_another_file_is_not_armed(faults, tmp_path):
