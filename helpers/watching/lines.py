@@ -19,6 +19,8 @@ LEAST_CHANGE = 2**19
 QUESTIONS_BELOW_PEAK = 20, 1
 """At once, and per second: a training loop takes and gives back the same memory again and again. Above the highest
 point so far every growth is asked for."""
+LARGE_BELOW_PEAK, LARGE_SHARE = (20, 10), 0.02
+"""The same for growth by so much of the highest point: that may be a line of its own."""
 LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 OURS = (str(machine.HERE),)
 ELSEWHERE = ("(other processes)", 0)
@@ -39,6 +41,7 @@ class LineFollower:
         self.attribution = Attribution(baseline)
         self._threads, self._question = OtherThreads(voice.pid, voice.grows), Question(voice.pid)
         self._highest, self._below_peak = baseline, Allowance(*QUESTIONS_BELOW_PEAK)
+        self._large_below_peak = Allowance(*LARGE_BELOW_PEAK)
         self._unlooked, self._late, self._latest = 0, [], 0.0
         self._began = began
 
@@ -62,7 +65,7 @@ class LineFollower:
         if max(self.attribution.owed, self._unlooked) < LEAST_GROWTH or not answering.ASK:
             return
         level = self.attribution.level
-        if level < self._highest + LEAST_GROWTH and not self._below_peak.take(time.monotonic()):
+        if level < self._highest + LEAST_GROWTH and not self._may_ask_below_peak(time.monotonic()):
             return
         self._highest = max(self._highest, level)
         self._divide()
@@ -70,6 +73,10 @@ class LineFollower:
             self._threads.ask()
         if self.attribution.owed >= LEAST_GROWTH and self._question.ask(self._threads.busiest):
             self.attribution.ask()
+
+    def _may_ask_below_peak(self, now):
+        is_large = self.attribution.owed > LARGE_SHARE * self._highest
+        return (is_large and self._large_below_peak.take(now)) or self._below_peak.take(now)
 
     def _divide(self):
         """Find out which part of the latest growth is other threads'."""
