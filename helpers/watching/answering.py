@@ -21,7 +21,8 @@ import threading
 import time
 from contextlib import suppress
 
-# relative, since the doctor takes both files elsewhere
+# relative, since the doctor takes these files elsewhere
+from . import signal_stack
 from .page_faults import LEAST_STEP, PageFaults, identity, out_of_the_way
 
 ASK = signal.SIGRTMAX - 3 if hasattr(signal, "SIGRTMAX") else None
@@ -29,11 +30,14 @@ STUCK = signal.SIGRTMAX - 4 if hasattr(signal, "SIGRTMAX") else None
 TOUCHED = signal.SIGRTMAX - 5 if hasattr(signal, "SIGRTMAX") else None
 """To a thread beside the main one, by the kernel, when it touches new pages and somebody wants to know its line."""
 PIPES = ("told", "stuck", "touched")
+FREE, OWN = "free", "own"
+"""How the names of folders with pipes begin that wait for a process to take them, and the name of one that it had to
+make itself."""
 GROWN = getattr(signal, "SIGURG", None)
 """The kernel sends it by itself, so it has to be one that does no harm where a program takes our handler away."""
 BEGIN, END = b"\x1e", b"\x1f"
 """Around what Python tells; what stands outside is a stack as `faulthandler` writes it."""
-HELLO = "hello"
+HELLO, THREAD = "hello", "thread"
 GENERATED = "__autograph_generated_file"
 """In the name of a file that TensorFlow makes of somebody's function."""
 TYPED = ("<stdin>", "<string>", "<python-input-", "<ipython-input-")
@@ -46,7 +50,7 @@ _voice = None
 
 
 def listen(folder, libraries=(), grows=True):
-    """Say who this process is in the pipe `hello` of a folder, and from now on, in pipes of its own there, in which
+    """Say who this process is in the pipe `hello` of a folder, and from now on, in pipes that it takes there, in which
     line it is, in files that do not begin with one of `libraries`; its forked children do the same. Call it in the
     main thread. Returns a `Voice`, or None if this system cannot."""
     global _voice
@@ -55,6 +59,7 @@ def listen(folder, libraries=(), grows=True):
     if _voice is None:
         os.register_at_fork(after_in_child=_renew)
         atexit.register(_end)
+        _let_threads_introduce_themselves()
     _voice = Voice(folder, libraries, grows)
     return _voice
 
@@ -76,35 +81,48 @@ def _renew():
         _voice = None
 
 
+def _let_threads_introduce_themselves():
+    """Those that Python starts from now on get a stack for signals and say so; others must not be signalled."""
+    begin = threading.Thread._bootstrap_inner
+
+    def _bootstrap_inner(thread):
+        with signal_stack.of_this_thread() as may_be_signalled:
+            if _voice and may_be_signalled:
+                _voice.introduce(threading.get_native_id())
+            begin(thread)
+
+    threading.Thread._bootstrap_inner = _bootstrap_inner
+
+
 class Voice:
     """What one process says of itself."""
 
     def __init__(self, folder, libraries, grows, is_forked=False):
         self.folder, self.libraries, self.grows, self.pid = folder, tuple(libraries), grows, os.getpid()
-        self._pipes = [self._open(kind) for kind in PIPES]
+        name, pipes = _take_pipes(folder, self.pid)
+        self._pipes = [out_of_the_way(os.open(path, os.O_RDWR | os.O_NONBLOCK)) for path in pipes]
         self._identities = [identity(pipe) for pipe in self._pipes]
         self._growth, self._is_loud, self._told, self._level = None, False, 0, 0
         signal.signal(ASK, self._answer)
         signal.siginterrupt(ASK, False)  # C code of the program may not know that a call can be interrupted
-        for number, pipe in ((STUCK, self._pipes[1]), (TOUCHED, self._pipes[2])):
-            faulthandler.register(number, file=pipe, all_threads=False)
+        _be_deaf_to(STUCK, TOUCHED)
+        faulthandler.register(STUCK, file=self._pipes[1], all_threads=False)
+        # chained, since only then it leaves `errno` as it was
+        faulthandler.register(TOUCHED, file=self._pipes[2], all_threads=False, chain=True)
         if grows and signal.getsignal(GROWN) in (
             signal.SIG_DFL,
             self._answer,
             getattr(_voice, "_answer", None),
         ):
             self._open_growth()
+        if grows or is_forked:
+            signal_stack.enlarge()
         hello = os.open(os.path.join(folder, HELLO), os.O_WRONLY | os.O_NONBLOCK)
         base = sum(memory(self.pid)[:2]) if is_forked else 0
         places = "".join(f"library {place}\n" for place in self.libraries)
         grows = int(self._growth is not None)
-        os.write(hello, f"process {self.pid} {grows} {base}\n{places}".encode())
+        os.write(hello, f"process {self.pid} {grows} {base} {name}\n{places}".encode())
         os.close(hello)
-
-    def _open(self, kind):
-        path = os.path.join(self.folder, f"{self.pid}.{kind}")
-        os.mkfifo(path, 0o600)
-        return out_of_the_way(os.open(path, os.O_RDWR | os.O_NONBLOCK))
 
     def _open_growth(self):
         try:
@@ -123,6 +141,12 @@ class Voice:
                 faulthandler.register(GROWN, file=self._pipes[0], all_threads=False, chain=True)
             else:
                 faulthandler.unregister(GROWN)
+
+    def introduce(self, thread):
+        """Say that this thread of Python's begins."""
+        with suppress(OSError):
+            if identity(self._pipes[0]) == self._identities[0]:
+                os.write(self._pipes[0], BEGIN + f"{THREAD} {thread}".encode() + END)
 
     def begin(self):
         """From now on growth asks by itself, where that is possible; what is held by now is the base."""
@@ -166,11 +190,39 @@ class Voice:
         """Say nothing from now on."""
         faulthandler.unregister(STUCK)
         faulthandler.unregister(TOUCHED)
+        _be_deaf_to(ASK)
         if self._growth:
             self._growth.close()
             self._be_loud(False)
             signal.signal(GROWN, signal.SIG_DFL)
             self._growth = None
+
+
+def _be_deaf_to(*numbers):
+    """Whoever asks has looked whether anybody answers, and asks a moment later: that must not end the process."""
+    for number in numbers:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _take_pipes(folder, pid):
+    """The name of a folder with pipes for this process, and their paths. Whoever listens has made some beforehand and
+    has them open: what is written into these is heard even if the writer dies in the next moment."""
+    for name in sorted(name for name in os.listdir(folder) if name.startswith(FREE)):
+        own = os.path.join(folder, f"{pid}.{name}")
+        with suppress(OSError):  # another process was quicker
+            os.rename(os.path.join(folder, name), own)
+            return name, [os.path.join(own, kind) for kind in PIPES]
+    own = os.path.join(folder, f"{pid}.{OWN}")
+    return OWN, make_pipes(own)
+
+
+def make_pipes(folder):
+    """Make a folder with the pipes of one process in it; returns their paths."""
+    os.mkdir(folder, 0o700)
+    paths = [os.path.join(folder, kind) for kind in PIPES]
+    for path in paths:
+        os.mkfifo(path, 0o600)
+    return paths
 
 
 def _words(frame, libraries, figures, everybody):

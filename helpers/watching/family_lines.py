@@ -94,11 +94,12 @@ class FamilyLines:
         """[(place, bytes)] at the peak of the tree as far as it is these processes'; if there is only one, somebody
         may have seen a higher `peak` of it."""
         largest = max(self.members.values(), key=lambda member: member.peak, default=None)
-        if largest is None or not largest.peak:
+        if largest is None:
             return []
+        highest = max(largest.peak, peak if len(self.members) == 1 else 0)
         alone = largest.peak - largest.baseline
-        if self._most < (1 + WORTH_A_WORD) * alone:
-            return largest.follower.lines(max(largest.peak, peak if len(self.members) == 1 else 0))
+        if self._most < (1 + WORTH_A_WORD) * alone or len(self.members) == 1:
+            return largest.follower.lines(highest)
         return self.lines(largest, largest.peak, self._most - alone)
 
     def close(self):

@@ -9,7 +9,7 @@ from helpers.watching import answering, thread_state
 from helpers.watching.attribution import Attribution
 from helpers.watching.page_faults import Allowance
 from helpers.watching.threads import OtherThreads
-from helpers.watching.voices import Told
+from helpers.watching.voices import Growing, Started
 
 SECONDS_TO_ANSWER = 0.008
 EFFORT_TO_ANSWER = 0.004
@@ -101,7 +101,9 @@ class LineFollower:
     def _take(self, said, until):
         """What was said up to a moment; what comes after that is kept for later."""
         for place, word in enumerate(said):
-            if not isinstance(word, Told):
+            if isinstance(word, Started):
+                self._starts(word.thread)
+            elif isinstance(word, Growing):
                 self._grows(word.line)
             elif word.moment > until:
                 self._late = said[place:]
@@ -109,6 +111,10 @@ class LineFollower:
             elif word.moment > self._began:
                 self._take_told(word)
         self._late = []
+
+    def _starts(self, thread):
+        if not self._on_device:
+            self._threads.starts(thread)
 
     def _grows(self, line):
         if not self._on_device:

@@ -15,31 +15,30 @@ SMALL_PAGE, HUGE_PAGE = 2**13, 2**20
 BYTES_BETWEEN = 2**21
 AT_ONCE, WORDS = 16, 16
 """So many threads are asked at a time, and each says its line so often until it is looked at again."""
-CHANCES = 3
+FIRST_FAULTS, FIRST_WORDS = 16, 4
+"""Until a thread that has just started says its line, and how often: it may take much before anybody looks."""
 MOST_WAITING = 100
 
 
 class OtherThreads:
-    """Call `look` when memory has grown: `shares` says which part is theirs. `ask` then lets the kernel have those
-    that grow say their lines as they touch pages; pass what they say to `said`.
-
-    A thread says its line and not its number. So one that is new is asked alone first: if it says nothing it has no
-    Python and works for the main thread."""
+    """Call `look` when memory has grown: `shares` says which part is theirs. Those that Python starts are asked by the
+    kernel, which lets them say their lines as they touch pages (`ask`; pass what they say to `said`). Other threads
+    that have Python may not be signalled (see `signal_stack`): they are `found` in a line when the process is asked.
+    The rest, without Python, works for the main thread."""
 
     def __init__(self, pid, grows):
         self.pid, self._grows = pid, grows
         self._faults, self._touched = thread_state.page_faults(pid), {}
         self._all, self._own = thread_state.all_page_faults(pid), self._faults.get(pid, 0)
         self._page, self._grew = 0.0, False
-        self._with_python, self._silent = set(), {}
-        self._new, self._events = None, {}
+        self._started, self._found, self._events = set(), set(), {}
         self._heard, self._line, self._waiting = Counter(), None, deque(maxlen=MOST_WAITING)
         self.shares = []
 
     @property
     def busiest(self):
-        """The thread that touched most pages before the last look, of those with Python."""
-        return max((self.pid, *self._with_python), key=lambda thread: self._touched.get(thread, 0))
+        """The thread that touched most pages before the last look, of those that may be signalled."""
+        return max((self.pid, *self._started), key=lambda thread: self._touched.get(thread, 0))
 
     def look(self, main, grown, main_grows):
         """Find out whose the page faults since the last look were, in which the process has grown by `grown` bytes;
@@ -48,14 +47,20 @@ class OtherThreads:
         if now:  # else it has ended, and all is as it was
             self._touched = {thread: max(0, count - before.get(thread, 0)) for thread, count in now.items()}
             self._faults = now
-            silent = sum(count for thread, count in self._touched.items() if not self._counts(thread))
-            silent -= self._touched.get(self.pid, 0)
+            for known in (self._started, self._found):
+                known &= now.keys()  # a number may be another thread's later
+            silent = sum(
+                count
+                for thread, count in self._touched.items()
+                if thread not in (self.pid, *self._started, *self._found)
+            )
             figures = thread_state.all_page_faults(self.pid), now.get(self.pid, 0), silent
             self._share(main, grown, main_grows, *figures)
 
     def heard(self, main, grown, main_grows, told):
         """The same for the moment at which the process told something, as far as can be known of it: the shares."""
-        if not self._silent and told.faults > self._all:
+        has_silent = self._faults.keys() - {self.pid, *self._started, *self._found}
+        if not has_silent and told.faults > self._all:
             self._share(main, grown, main_grows, told.faults, told.own_faults, 0)
             return self.shares
         return []
@@ -85,39 +90,20 @@ class OtherThreads:
         self._waiting.append((Label(otherwise=Label(self._line, otherwise=main)), self._line))
         return [(self._waiting[-1][0], 1.0)]
 
-    def _counts(self, thread):
-        return thread != self.pid and self._faults[thread] >= self._silent.get(thread, 0)
+    def starts(self, thread):
+        """This thread of Python's begins; it is asked at once, since it may take memory before anybody looks."""
+        self._started.add(thread)
+        if self._grows and len(self._events) < AT_ONCE:
+            self._watch(thread, FIRST_FAULTS, FIRST_WORDS)
 
     def ask(self):
-        """Ask those that have grown: a new one alone, or else all that are known."""
-        if self._new is not None and not self._is_without_python():
-            return
+        """Let those that touched most pages say their lines when they go on."""
         self._stop_asking()
-        if not self._grows or not thread_state.catches(self.pid, answering.TOUCHED):
-            return
-        grown = {
-            thread: count
-            for thread, count in self._touched.items()
-            if count >= LEAST_FAULTS and self._counts(thread)
-        }
-        new = grown.keys() - self._with_python
-        if new:
-            self._new, self._chances = max(new, key=grown.get), CHANCES
-            self._watch(self._new, 1, 1)
-        else:
+        if self._grows and thread_state.catches(self.pid, answering.TOUCHED):
             faults = max(1, int(BYTES_BETWEEN / max(self._page, page_faults.PAGE)))
-            known = self._with_python & self._faults.keys()
-            for thread in sorted(known, key=lambda thread: self._touched.get(thread, 0))[-AT_ONCE:]:
+            alive = self._started & self._faults.keys()
+            for thread in sorted(alive, key=lambda thread: self._touched.get(thread, 0))[-AT_ONCE:]:
                 self._watch(thread, faults, WORDS)
-
-    def _is_without_python(self):
-        """The new one was asked, has touched pages or is gone, and has said nothing; its words may be on their way."""
-        if self._new in self._touched and self._touched[self._new] < LEAST_FAULTS:
-            return False
-        self._chances -= 1
-        if self._chances == 0 and self._new in self._faults:
-            self._silent[self._new] = 2 * self._faults[self._new]  # it may have Python later
-        return self._chances == 0
 
     def _watch(self, thread, faults, words):
         with suppress(OSError, KeyError):
@@ -128,16 +114,17 @@ class OtherThreads:
 
     def said(self, line):
         """A thread that was asked touches pages in this line."""
-        if self._new is not None:
-            self._with_python.add(self._new)
-            self._silent.pop(self._new, None)
-        self._new, self._grew = None, True
+        self._grew = True
         self._hear(line)
 
     def found(self, thread, line):
-        """A thread is in this line, whatever it does there: where the kernel can be asked who grows, that is not it."""
-        self._with_python.add(thread)
-        if not self._grows:
+        """A thread was in this line when the process was asked; it counts if nothing better is to be had of a thread
+        that has just touched pages."""
+        if thread not in self._started:
+            self._found.add(thread)
+        elif self._grows:
+            return
+        if self._touched.get(thread, 0) >= LEAST_FAULTS:
             self._hear(line)
 
     def _hear(self, line):
@@ -149,7 +136,7 @@ class OtherThreads:
     def _stop_asking(self):
         for event in self._events.values():
             os.close(event)
-        self._new, self._events = None, {}
+        self._events = {}
 
     def close(self):
         self._stop_asking()

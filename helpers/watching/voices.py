@@ -1,6 +1,7 @@
-"""From outside: hear what the Python processes of a tree say of themselves, each in two pipes in a folder of ours."""
+"""From outside: hear what the Python processes of a tree say of themselves, each in pipes in a folder of ours."""
 
 import fcntl
+import itertools
 import os
 import re
 import shutil
@@ -9,9 +10,11 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from helpers.watching import names
-from helpers.watching.answering import BEGIN, END, FLOOR, HELLO, PIPES, is_own
+from helpers.watching.answering import BEGIN, END, FLOOR, FREE, HELLO, OWN, PIPES, THREAD, is_own, make_pipes
 
 PIECE = 2**16
+WAITING = 4
+"""So many processes may introduce themselves and die before anybody has looked, and what they said is heard."""
 ROOM = 2**20
 """Of a pipe, where the system allows that much: what does not fit is lost."""
 F_SETPIPE_SZ = 1031
@@ -47,6 +50,12 @@ class Growing(NamedTuple):
     line: tuple
 
 
+class Started(NamedTuple):
+    """A thread of Python's has begun, and may be signalled."""
+
+    thread: int
+
+
 class Voices:
     """The folder in which processes introduce themselves: `new` are those that have done so since the last time."""
 
@@ -54,8 +63,9 @@ class Voices:
         self.folder = tempfile.mkdtemp(prefix=names.new_prefix())
         os.mkfifo(self._path(HELLO), 0o600)
         self._hello = os.open(self._path(HELLO), os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-        self._partial = b""
-        self._libraries = []
+        self._partial, self._libraries = b"", []
+        self._free, self._numbers = {}, itertools.count()
+        self._prepare()
 
     def fileno(self):
         """Can be read when a process has introduced itself."""
@@ -69,38 +79,62 @@ class Voices:
             kind, _, value = text.decode("utf-8", "replace").partition(" ")
             if kind == "process":
                 with suppress(OSError, ValueError):
-                    pid, grows, inherited = map(int, value.split())
+                    *numbers, name = value.split()
+                    pid, grows, inherited = map(int, numbers)
                     self._libraries = []
-                    found.append((Voice(self.folder, pid, bool(grows), self._libraries), inherited))
+                    found.append(
+                        (Voice(pid, bool(grows), self._taken(pid, name), self._libraries), inherited)
+                    )
             elif kind == "library":
                 self._libraries.append(value)
+        self._prepare()
         return found
 
     def close(self):
-        os.close(self._hello)
+        for pipe in itertools.chain([self._hello], *self._free.values()):
+            os.close(pipe)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _prepare(self):
+        """Pipes for those that are to come, open already: a process that is killed a moment after its first words
+        takes with it whatever lies in pipes that nobody else has open."""
+        while len(self._free) < WAITING:
+            name = f"{FREE}{next(self._numbers)}"
+            self._free[name] = _open_all(make_pipes(self._path(name)))
+
+    def _taken(self, pid, name):
+        """The pipes that a process has taken, or has made itself."""
+        folder = self._path(f"{pid}.{name}")
+        pipes = self._free.pop(name, None)
+        if pipes is None:
+            if name != OWN:
+                raise ValueError(f"no pipes have the name {name!r}")
+            pipes = _open_all(os.path.join(folder, kind) for kind in PIPES)
+        shutil.rmtree(folder, ignore_errors=True)
+        return pipes
 
     def _path(self, name):
         return os.path.join(self.folder, name)
 
 
+def _open_all(paths):
+    return [os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC) for path in paths]
+
+
 class Voice:
     """What one process says: `hear` it now and then."""
 
-    def __init__(self, folder, pid, grows, libraries):
+    def __init__(self, pid, grows, pipes, libraries):
         """`libraries` is a list that may still grow: what belongs to none of them is the process's own."""
-        self.pid, self.grows = pid, grows
-        paths = [os.path.join(folder, f"{pid}.{kind}") for kind in PIPES]
-        self._pipes = [os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC) for path in paths]
-        for pipe, path in zip(self._pipes, paths, strict=True):
+        self.pid, self.grows, self._pipes = pid, grows, pipes
+        for pipe in pipes:
             with suppress(OSError):
                 fcntl.fcntl(pipe, F_SETPIPE_SZ, ROOM)
-            os.unlink(path)
         self._readers = Talk(libraries), StackReader(libraries), StackReader(libraries)
 
     def hear(self):
-        """What the main thread said, in order, `Growing` and `Told`; the lines of threads that were asked at once; and
-        those of other threads that touched pages."""
+        """What the main thread said, in order, `Growing` and `Told`, and other threads when they `Started`; the lines
+        of threads that were asked at once; and those of other threads that touched pages."""
         return [reader.feed(read_all(pipe)) for reader, pipe in zip(self._readers, self._pipes, strict=True)]
 
     def close(self):
@@ -139,6 +173,8 @@ class Talk:
         figures, *texts = told.split(b"\n")
         try:
             moment, *numbers = figures.split()
+            if moment == THREAD.encode():
+                return [Started(*map(int, numbers))]
             lines = dict(filter(None, map(self._line, texts)))
             return [Told(float(moment), *map(int, numbers), lines)]
         except (ValueError, TypeError):  # somebody else wrote to this pipe

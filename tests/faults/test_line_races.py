@@ -171,6 +171,29 @@ def test_a_call_of_the_system_is_not_cut_short_because_another_thread_grows(job)
         assert run(job, ram="1 GB").value == 1
 
 
+def train_on_what_another_thread_makes():
+    import keras
+
+    class Batches(keras.utils.PyDataset):
+        def __len__(self):
+            return 80
+
+        def __getitem__(self, number):
+            generator = np.random.default_rng(number)
+            return generator.random((9000, 127), "float32"), generator.random(9000, "float32")
+
+    model = keras.Sequential([keras.layers.Dense(64, activation="relu"), keras.layers.Dense(1)])
+    model.compile("sgd", "mse", jit_compile=False)
+    model.fit(Batches(), verbose=0)
+
+
+@pytest.mark.parametrize("turn", range(3))
+def test_threads_that_compute_in_c_code_get_no_signals(turn):
+    """On some processors TensorFlow's have data where a signal would be handled: it would corrupt their memory."""
+    trial = run(train_on_what_another_thread_makes, ram="500 MB")
+    assert trial.outcome == "finished", trial.verdict
+
+
 def take_all_handlers_away():
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD}:
         signal.signal(number, signal.SIG_DFL)
@@ -263,7 +286,7 @@ def test_forked_children_of_a_command_have_lines(tmp_path):
 
 
 def test_an_interpreter_that_ends_while_it_grows_ends_well(tmp_path):
-    """Objects that grow when they go, at the very end of the interpreter."""
+    """Objects that grow when they go, at the very end of the interpreter, where nobody can be asked any more."""
     program = tmp_path / "train.py"
     program.write_text(
         "class Last:\n"
@@ -277,6 +300,7 @@ def test_an_interpreter_that_ends_while_it_grows_ends_well(tmp_path):
         "raise MemoryError\n"
     )
     for _ in range(5):
-        lines_of_the_doctor(tmp_path, program)
+        found = lines_of_the_doctor(tmp_path, program)
+        assert sum(found.values()) >= 150  # MB
         for report in tmp_path.glob("oom-report*"):
             report.unlink()

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.watching.voices import Growing, StackReader, Talk, Told, Voices
+from helpers.watching import answering
+from helpers.watching.voices import Growing, StackReader, Started, Talk, Told, Voices
 
 LIBRARY = sysconfig.get_path("purelib")
 OWN = ("/project/train.py", 12)
@@ -76,21 +77,53 @@ def test_whatever_is_written_into_the_pipe_is_read_without_an_error(garbage, cut
     assert TOLD in talk.feed(b"\n\x1f" + WORDS + WORDS)
 
 
-def test_processes_introduce_themselves_and_may_die_at_once():
-    voices = Voices()
-    for pid in (11, 12):
-        for kind in ("told", "stuck", "touched"):
-            os.mkfifo(os.path.join(voices.folder, f"{pid}.{kind}"))
+def take(voices, pid):
+    """As a process does; returns the name and the paths of its pipes."""
+    return answering._take_pipes(voices.folder, pid)
+
+
+def introduce(voices, text):
     with open(os.path.join(voices.folder, "hello"), "wb", buffering=0) as hello:
-        hello.write(b"process 11 1 0\nlibrary /a\nprocess 12 0 500\nlibrary /b\n")
-        hello.write(b"process 13 1 0\nlibrary /c\nnonsense\nprocess x\n")  # 13 has removed its pipes
-    found = voices.new()
-    assert [(voice.pid, voice.grows, inherited) for voice, inherited in found] == [
-        (11, True, 0),
-        (12, False, 500),
-    ]
-    assert [voice.hear() for voice, _ in found] == [[[], [], []], [[], [], []]]
-    for voice, _ in found:
-        voice.close()
+        hello.write(text.encode())
+
+
+@pytest.fixture
+def voices():
+    voices = Voices()
+    yield voices
     voices.close()
     assert not os.path.exists(voices.folder)
+
+
+def test_what_a_process_said_is_heard_though_it_died_before_anybody_looked(voices):
+    name, paths = take(voices, 11)
+    with open(paths[0], "r+b", buffering=0) as told:
+        told.write(STACK + WORDS)
+    introduce(voices, f"process 11 1 0 {name}\nlibrary {LIBRARY}\n")
+    [(voice, inherited)] = voices.new()
+    assert (voice.pid, voice.grows, inherited) == (11, True, 0)
+    assert voice.hear() == [[Growing(OWN), TOLD], [], []]
+    voice.close()
+
+
+def test_more_processes_than_were_expected_make_their_own_pipes(voices):
+    names = [take(voices, pid)[0] for pid in range(11, 17)]
+    assert len(set(names)) == 5  # four were there, and the others' are in a folder of their own each
+    introduce(voices, "".join(f"process {11 + place} 0 500 {name}\n" for place, name in enumerate(names)))
+    found = voices.new()
+    assert [(voice.pid, voice.grows, inherited) for voice, inherited in found] == [
+        (pid, False, 500) for pid in range(11, 17)
+    ]
+    assert take(voices, 17)[0] not in names  # there are new ones
+    for voice, _ in found:
+        voice.close()
+
+
+def test_nonsense_introduces_nobody(voices):
+    os.mkfifo(os.path.join(voices.folder, "13.elsewhere"))
+    introduce(voices, "process 13 1 0 elsewhere\nnonsense\nprocess x\nprocess 13 1 0 own\nprocess 14 1\n")
+    assert voices.new() == []
+
+
+def test_a_thread_that_starts_says_so_in_the_midst_of_a_stack():
+    assert Talk([LIBRARY]).feed(STACK[:20] + b"\x1ethread 77\x1f" + STACK[20:]) == [Started(77), Growing(OWN)]
