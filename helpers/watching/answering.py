@@ -1,10 +1,10 @@
 """Inside a Python process: say in which line it is, when its memory grows and when a signal asks. Needs only Python.
 
 Growth asks by itself: the kernel counts the page faults of the main thread (`perf_event_open`) and signals that very
-thread at the first one after a line was told. A thread that touches memory is in no system call, so nothing is ever
-interrupted. The signal does two things: C code writes the stack at once (`faulthandler`), which survives a kill in
-the very next moment; and Python's own handler says between two instructions what the process holds by then, and lets
-the next growth ask again. Where the kernel forbids it, as in Docker's default, others ask on a clock.
+thread. A thread that touches memory is in no system call, so nothing is ever interrupted. After the first few faults
+Python's own handler says between two instructions what the process holds by then, if that is much, and lets the next
+growth ask again. After some more within one call, C code writes the stack at once (`faulthandler`), which survives a
+kill in the very next moment. Where the kernel forbids it, as in Docker's default, others ask on a clock.
 
 A signal from outside is handled by Python itself (`ASK`). C code that runs for long keeps it waiting; then a second
 one (`STUCK`) lets a thread write its stack at once, which is only safe while the thread stays in C code.
@@ -12,18 +12,24 @@ one (`STUCK`) lets a thread write its stack at once, which is only safe while th
 
 import atexit
 import faulthandler
-import gc
 import os
 import resource
 import signal
-import sys
 import threading
-import time
-from contextlib import suppress
+from contextlib import contextmanager, nullcontext, suppress
 
 # relative, since the doctor takes these files elsewhere
 from . import signal_stack
-from .page_faults import LEAST_STEP, PageFaults, identity, out_of_the_way
+from .own_lines import words
+from .own_memory import memory, quick_look
+from .page_faults import (
+    LEAST_OF_FILES,
+    LEAST_STEP,
+    Event,
+    PageFaults,
+    identity,
+    out_of_the_way,
+)
 
 ASK = signal.SIGRTMAX - 3 if hasattr(signal, "SIGRTMAX") else None
 STUCK = signal.SIGRTMAX - 4 if hasattr(signal, "SIGRTMAX") else None
@@ -33,19 +39,14 @@ PIPES = ("told", "stuck", "touched")
 FREE, OWN = "free", "own"
 """How the names of folders with pipes begin that wait for a process to take them, and the name of one that it had to
 make itself."""
-GROWN = getattr(signal, "SIGURG", None)
-"""The kernel sends it by itself, so it has to be one that does no harm where a program takes our handler away."""
+GROWN, MUCH = getattr(signal, "SIGURG", None), getattr(signal, "SIGWINCH", None)
+"""The kernel sends them by itself, so they have to do no harm where a program takes our handlers away."""
 BEGIN, END = b"\x1e", b"\x1f"
 """Around what Python tells; what stands outside is a stack as `faulthandler` writes it."""
-HELLO, THREAD = "hello", "thread"
-GENERATED = "__autograph_generated_file"
-"""In the name of a file that TensorFlow makes of somebody's function."""
-TYPED = ("<stdin>", "<string>", "<python-input-", "<ipython-input-")
-"""Names of code that came without a file: from standard input, after -c, at a prompt."""
-FLOOR = os.path.join("helpers", "jobs", "child.py")
-"""What stands below this in a stack has started the job and is not the job's."""
-DEEPEST = 100
-"""So many frames of a thread are looked at."""
+HELLO, BEGINS, ENDS = "hello", "begins", "ends"
+FIRST_FAULTS, FIRST_WORDS, AT_ONCE = 8, 32, 16
+"""A thread that begins says its line after so many page faults each, and so often, before anybody has asked it: it may
+have taken all it ever takes by then. Only so many threads at a time, since each needs a descriptor."""
 _voice = None
 
 
@@ -67,6 +68,7 @@ def listen(folder, libraries=(), grows=True):
 def _end():
     """A signal that comes when the interpreter is half gone would crash it."""
     if _voice:
+        _voice.say_the_last()
         _voice.fall_silent()
 
 
@@ -86,9 +88,10 @@ def _let_threads_introduce_themselves():
     begin = threading.Thread._bootstrap_inner
 
     def _bootstrap_inner(thread):
-        with signal_stack.of_this_thread() as may_be_signalled:
-            if _voice and may_be_signalled:
-                _voice.introduce(threading.get_native_id())
+        with (
+            signal_stack.of_this_thread() as works,
+            _voice.of_a_thread() if _voice and works else nullcontext(),
+        ):
             begin(thread)
 
     threading.Thread._bootstrap_inner = _bootstrap_inner
@@ -102,18 +105,14 @@ class Voice:
         name, pipes = _take_pipes(folder, self.pid)
         self._pipes = [out_of_the_way(os.open(path, os.O_RDWR | os.O_NONBLOCK)) for path in pipes]
         self._identities = [identity(pipe) for pipe in self._pipes]
-        self._growth, self._is_loud, self._told, self._level = None, False, 0, 0
+        self._growth, self._told, self._level, self._small = None, 0, 0, None
+        self._of_threads = set()
         signal.signal(ASK, self._answer)
         signal.siginterrupt(ASK, False)  # C code of the program may not know that a call can be interrupted
         _be_deaf_to(STUCK, TOUCHED)
-        faulthandler.register(STUCK, file=self._pipes[1], all_threads=False)
-        # chained, since only then it leaves `errno` as it was
-        faulthandler.register(TOUCHED, file=self._pipes[2], all_threads=False, chain=True)
-        if grows and signal.getsignal(GROWN) in (
-            signal.SIG_DFL,
-            self._answer,
-            getattr(_voice, "_answer", None),
-        ):
+        _write_stacks(STUCK, self._pipes[1])
+        _write_stacks(TOUCHED, self._pipes[2])
+        if grows and self._may_have(GROWN):
             self._open_growth()
         if grows or is_forked:
             signal_stack.enlarge()
@@ -124,67 +123,112 @@ class Voice:
         os.write(hello, f"process {self.pid} {grows} {base} {name}\n{places}".encode())
         os.close(hello)
 
+    def _may_have(self, number):
+        """Whether the program does nothing with this signal, as far as Python knows."""
+        before = getattr(_voice, "_answer", None)
+        return signal.getsignal(number) in (signal.SIG_DFL, self._answer, before)
+
     def _open_growth(self):
+        may_write = self._may_have(MUCH)
         try:
-            self._growth = PageFaults(self.pid, GROWN)
+            self._growth = PageFaults(self.pid, GROWN, MUCH if may_write else None)
         except (OSError, ImportError, KeyError):
             return
         signal.signal(GROWN, self._answer)
         signal.siginterrupt(GROWN, False)
-        self._be_loud(True)
+        if may_write:
+            _write_stacks(MUCH, self._pipes[0])
 
-    def _be_loud(self, loud):
-        """Whether C code writes the stack when growth asks, before Python hears of it."""
-        if loud != self._is_loud:
-            self._is_loud = loud
-            if loud:
-                faulthandler.register(GROWN, file=self._pipes[0], all_threads=False, chain=True)
-            else:
-                faulthandler.unregister(GROWN)
+    @contextmanager
+    def of_a_thread(self):
+        """Say that this thread of Python's begins, and in the end how many pages it has touched."""
+        thread, event = threading.get_native_id(), None
+        self._say_of_a_thread(f"{BEGINS} {thread}")
+        if self._growth and len(self._of_threads) < AT_ONCE:
+            with suppress(OSError):
+                event = Event(thread, TOUCHED)
+                self._of_threads.add(event)
+                event.repeat(FIRST_FAULTS, FIRST_WORDS)
+        try:
+            yield
+        finally:
+            if event in self._of_threads:  # else this is a forked child of its own by now
+                self._of_threads.remove(event)
+                event.close()
+            self._say_of_a_thread(f"{ENDS} {thread} {resource.getrusage(resource.RUSAGE_THREAD).ru_minflt}")
 
-    def introduce(self, thread):
-        """Say that this thread of Python's begins."""
+    def _say_of_a_thread(self, words):
         with suppress(OSError):
-            if identity(self._pipes[0]) == self._identities[0]:
-                os.write(self._pipes[0], BEGIN + f"{THREAD} {thread}".encode() + END)
+            if self is _voice and identity(self._pipes[2]) == self._identities[2]:
+                os.write(self._pipes[2], BEGIN + words.encode() + END)
 
     def begin(self):
         """From now on growth asks by itself, where that is possible; what is held by now is the base."""
         if self._growth:
-            self._told = self._level = sum(memory(self.pid)[:2])
-            self._growth.arm(self._growth.plan(self._told))
+            self._read()
+            self._growth.arm(*self._growth.plan(self._level))
+
+    def _read(self):
+        """All figures; a quick look is enough until they have changed."""
+        held = memory(self.pid)
+        self._told = self._level = held[0] + held[1]
+        self._small = quick_look()[1], held[1]
+        return held
 
     def forget(self):
         """In a forked child: what it has of its parent."""
-        for descriptor in (*self._pipes, *([self._growth.event] if self._growth else [])):
+        for descriptor in self._pipes:
             with suppress(OSError):
                 os.close(descriptor)
+        for event in [*([self._growth] if self._growth else []), *self._of_threads]:
+            with suppress(OSError):
+                event.close()
+        self._of_threads.clear()
 
     def _answer(self, number, frame):
         try:
-            if [identity(pipe) for pipe in self._pipes] != self._identities:
-                self.fall_silent()  # the program has closed them, and opened something else in their place
+            if self._growth and not self._growth.is_intact():
+                self.fall_silent()
                 return
-            held = memory(self.pid)
-            level, before = held[0] + held[1], self._level
-            self._level = level
-            faults = self._growth.plan(level) if self._growth else 0
-            if number == ASK or self._is_loud or level - before >= LEAST_STEP:
-                self._told = level
-                since = before if number == GROWN else level
-                own = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
-                figures = (*held, faults, since, own)
-                text = _words(frame, self.libraries, figures, everybody=number == ASK)
-                os.write(self._pipes[0], BEGIN + text.encode("ascii", "backslashreplace") + END)
-            elif level - self._told >= LEAST_STEP:
-                self._growth.speak_up()
-            if faults:  # last of all: what this itself touches asks nobody
-                self._be_loud(self._growth.is_loud)
-                self._growth.arm(faults)
+            # first of all, since this itself may touch pages enough, and what is written is always followed by words
+            before, has_written = self._level, bool(self._growth) and self._growth.stop_writing()
+            if number == ASK or has_written or self._has_changed():
+                self._tell(number, frame, before, has_written)
+            if self._growth:  # last of all: what this itself touches asks nobody
+                if signal.getsignal(MUCH) is not signal.SIG_DFL:
+                    self._growth.write_no_more()
+                self._growth.arm(*self._growth.plan(self._level, has_written))
         except Exception:
             # Nobody listens any more, or the program is at the end of its stack or of its memory. Whatever it is, it
             # must not reach the program.
             pass
+
+    def _has_changed(self):
+        """A quick look: whether the process has grown by much since it told anything, or has more or fewer files."""
+        resident, files = quick_look()
+        files_before, shared = self._small
+        self._level = resident - files + shared
+        self._told = min(self._told, self._level)
+        return self._level - self._told >= LEAST_STEP or abs(files - files_before) >= LEAST_OF_FILES
+
+    def _tell(self, number, frame, before, has_written):
+        """What has grown since it was last between two instructions belongs to the present call, if it is much; much
+        that has come in small steps to the line of the last one, as to a sample."""
+        if [identity(pipe) for pipe in self._pipes] != self._identities:
+            self.fall_silent()  # the program has closed them, and opened something else in their place
+            return
+        told, held = self._told, self._read()
+        is_sample = not has_written and self._level - before < LEAST_STEP
+        since = self._level if number == ASK else told if is_sample else before
+        own = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
+        figures = (*held, since, own)
+        text = words(frame, self.libraries, figures, everybody=number == ASK)
+        os.write(self._pipes[0], BEGIN + text.encode("ascii", "backslashreplace") + END)
+
+    def say_the_last(self):
+        """What this process holds and has held: nobody may have looked since it grew."""
+        with suppress(Exception):
+            self._tell(ASK, None, self._level, False)
 
     def fall_silent(self):
         """Say nothing from now on."""
@@ -193,9 +237,15 @@ class Voice:
         _be_deaf_to(ASK)
         if self._growth:
             self._growth.close()
-            self._be_loud(False)
+            if signal.getsignal(MUCH) is signal.SIG_DFL:  # else it is the program's own by now
+                faulthandler.unregister(MUCH)
             signal.signal(GROWN, signal.SIG_DFL)
             self._growth = None
+
+
+def _write_stacks(number, pipe):
+    """Who gets this signal writes its stack into a pipe. Chained, since only then `errno` stays as it was."""
+    faulthandler.register(number, file=pipe, all_threads=False, chain=True)
 
 
 def _be_deaf_to(*numbers):
@@ -223,76 +273,3 @@ def make_pipes(folder):
     for path in paths:
         os.mkfifo(path, 0o600)
     return paths
-
-
-def _words(frame, libraries, figures, everybody):
-    """A line of figures, and the innermost own line of the main thread, or of each thread of Python.
-
-    `faulthandler` itself must not be asked for all threads of a process that works: it walks their list without a lock,
-    and crashes where a C++ library such as TensorFlow starts or ends one that calls Python just then.
-    """
-    figures = " ".join(map(str, (time.monotonic(), *figures)))
-    stacks = {threading.get_ident(): frame}
-    if everybody:
-        stacks = {**_stacks(), **stacks}
-    # Without the lock that the interrupted code may hold; after a fork the main thread's number is stale.
-    numbers = {ident: thread.native_id for ident, thread in dict(threading._active).items()}
-    numbers[threading.get_ident()] = os.getpid()
-    lines = [
-        f"{numbers[ident]} {_innermost(stack, libraries)}\n"
-        for ident, stack in stacks.items()
-        if ident in numbers
-    ]
-    return f"{figures}\n{''.join(lines)}"
-
-
-def _stacks():
-    """{thread: its frame}. A collection in the midst of this would deadlock on Python before 3.11.5."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        return sys._current_frames()
-    finally:
-        if collects:
-            gc.enable()
-
-
-def _innermost(frame, libraries):
-    for _ in range(DEEPEST):
-        if frame is None:
-            break
-        file = frame.f_code.co_filename
-        if file.endswith(FLOOR):
-            break
-        if is_own(file, libraries):
-            return f"{frame.f_lineno} {file}"
-        frame = frame.f_back
-    return ""
-
-
-def is_own(file, libraries):
-    """Code of the program itself: in no library, and made by no other code."""
-    if file.startswith("<"):
-        return file.startswith(TYPED)
-    return not file.startswith(libraries) and GENERATED not in file
-
-
-def memory(pid):
-    """Bytes that a process holds: of its own, shared, of files, the highest total so far; and the pages that it has
-    touched for the first time. Zeros where the system does not tell."""
-    try:
-        with open(f"/proc/{pid}/status", "rb", buffering=0) as status:
-            text = status.read(8192)
-        with open(f"/proc/{pid}/stat", "rb", buffering=0) as stat:
-            faults = int(stat.read(1024).rpartition(b")")[2].split()[7])
-        return (
-            *(_kilobytes(text, key) for key in (b"RssAnon:", b"RssShmem:", b"RssFile:", b"VmHWM:")),
-            faults,
-        )
-    except (OSError, IndexError, ValueError):
-        return 0, 0, 0, 0, 0
-
-
-def _kilobytes(text, key):
-    start = text.index(key) + len(key)
-    return int(text[start : text.index(b"kB", start)]) * 1024

@@ -7,7 +7,8 @@ before what is kept).
 
 UNKNOWN = ("(line not known)", 0)
 SMALLEST_SHARE = 0.01
-LARGEST_PAGE = 2**21
+SMALL_PAGE, LARGEST_PAGE = 2**13, 2**21
+"""Pages are small ones below the first; above there may be huge ones among them, or these alone."""
 LEAST_BLOCK = 2**22
 """A block of at least so many bytes is known again by its size."""
 SAME_SIZE = 0.01
@@ -183,17 +184,20 @@ class Attribution:
             return
         dropped, self._drop = self._drop, 0
         touched, self._touched_in_drop = self._touched_in_drop, None
-        most = min(int(touched[1] * min(page, LARGEST_PAGE)), self._total() - dropped) if touched else 0
-        again = self._again(dropped, most)
+        again = self._again(dropped, page, touched[1]) if touched else 0
         self._shrink(dropped + again)
         if again > 0:
             self._grow(touched[0], again)
 
-    def _again(self, dropped, most):
+    def _again(self, dropped, page, touched):
         """How much of what was given back was taken again at once: at the most as much as the pages that were touched
-        could hold. If that makes the size of a block whole, it was that block."""
+        could hold. If that makes the size of a block whole, it was that block. Where pages are of both kinds, each of
+        those may have been a huge one."""
+        room = self._total() - dropped
+        most = min(int(touched * min(page, LARGEST_PAGE)), room)
+        bound = most if page < SMALL_PAGE else min(touched * LARGEST_PAGE, room)
         rests = [block.size - dropped for block in self._blocks if block.size >= LEAST_BLOCK]
-        whole = [rest for rest in rests if -SAME_SIZE * dropped <= rest <= (1 + SAME_SIZE) * most]
+        whole = [rest for rest in rests if -SAME_SIZE * dropped <= rest <= (1 + SAME_SIZE) * bound]
         return max(0, min(whole, key=abs)) if whole else max(0, most)
 
     def _total(self):

@@ -5,11 +5,11 @@ import sysconfig
 import time
 
 from helpers import machine
-from helpers.watching import answering, thread_state
+from helpers.watching import answering, own_lines, thread_state
 from helpers.watching.attribution import Attribution
 from helpers.watching.page_faults import Allowance
 from helpers.watching.threads import OtherThreads
-from helpers.watching.voices import Growing, Started
+from helpers.watching.voices import Growing
 
 SECONDS_TO_ANSWER = 0.008
 EFFORT_TO_ANSWER = 0.004
@@ -28,7 +28,7 @@ ELSEWHERE = ("(other processes)", 0)
 
 def is_own_code(filename, libraries=LIBRARIES):
     """Code of the job itself in a file: neither Python's, nor a library's, nor ours."""
-    return not filename.startswith("<") and answering.is_own(filename, (*libraries, *OURS))
+    return not filename.startswith("<") and own_lines.is_own(filename, (*libraries, *OURS))
 
 
 class LineFollower:
@@ -49,8 +49,7 @@ class LineFollower:
         """Take a reading of a moment, this one if none is given, and hear what the process has said."""
         moment = moment or time.monotonic()
         said, stuck, touched = self._voice.hear()
-        for line in touched:
-            self._threads.said(line)
+        self._threads.hear([] if self._on_device else touched)
         for line in stuck:
             self._take_at_once(line)
         self._take([*self._late, *said], moment)
@@ -62,7 +61,10 @@ class LineFollower:
 
     def ask(self):
         """Ask for the line if it is owed: always at new heights, and now and then below them."""
-        if max(self.attribution.owed, self._unlooked) < LEAST_GROWTH or not answering.ASK:
+        if not answering.ASK:
+            return
+        if max(self.attribution.owed, self._unlooked) < LEAST_GROWTH:
+            self._threads.rest()
             return
         level = self.attribution.level
         if level < self._highest + LEAST_GROWTH and not self._may_ask_below_peak(time.monotonic()):
@@ -101,9 +103,7 @@ class LineFollower:
     def _take(self, said, until):
         """What was said up to a moment; what comes after that is kept for later."""
         for place, word in enumerate(said):
-            if isinstance(word, Started):
-                self._starts(word.thread)
-            elif isinstance(word, Growing):
+            if isinstance(word, Growing):
                 self._grows(word.line)
             elif word.moment > until:
                 self._late = said[place:]
@@ -111,10 +111,6 @@ class LineFollower:
             elif word.moment > self._began:
                 self._take_told(word)
         self._late = []
-
-    def _starts(self, thread):
-        if not self._on_device:
-            self._threads.starts(thread)
 
     def _grows(self, line):
         if not self._on_device:
@@ -131,8 +127,10 @@ class LineFollower:
             self.attribution.told(line)
         else:
             self._unlooked += max(0, told.held - self.attribution.level)
+            self.attribution.ask()
+            self.attribution.read(told.held, told.faults)
             if self.attribution.recent >= LEAST_GROWTH:  # before all of it is taken for this line's
-                self.attribution.divide(self._threads.heard(*self._growth(), told))
+                self.attribution.divide(self._threads.told(*self._growth(), told))
             self.attribution.told(line, told.held, told.faults, told.highest - told.files, told.since)
 
     def _take_at_once(self, line):

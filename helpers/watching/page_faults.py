@@ -4,25 +4,29 @@ import fcntl
 import os
 import platform
 import struct
+import sys
 import time
 
 HIGH = 600
 """Descriptors are put where ordinary programs have none."""
-FINE, SPARING, COARSE = 4, 8, 1024
-"""Page faults until growth asks again: the first ones (less would be what the answer itself touches), a few more, or
-many in a loop that grows with every turn. A page may be a huge one."""
-LOUD, QUIET, BELOW_PEAK = (50, 20), (1000, 50), (20, 2)
-"""How often it may ask so: at once, and per second. A training loop takes and gives back the same memory all the time;
-once it has used up what is allowed below its peak, it is asked on a clock."""
+FEW, SPARING, LARGEST = 8, 24, 1024
+"""Page faults until growth asks again; more where memory grows by that many again and again. A page may be a huge
+one."""
+MANY, MANY_MORE = 12, 48
+"""Page faults within one call until its line is written while it goes on: a call of that size may be killed in the
+midst, or be over long before Python is between two instructions. More of them where this has happened often."""
+OFTEN, OFTEN_BELOW_PEAK = (1000, 200), (1000, 50)
+"""How often growth may ask: at once, and per second. While modules are imported it asks all the time."""
+EFFORT, DUTY = 5e-5, 0.03
+"""Seconds that an answer takes, the signal included, and the share of the time that may go into them beyond that."""
+WRITTEN, WRITTEN_BELOW_PEAK = (100, 100), (20, 2)
+"""How often a line may be written within a call, which takes a tenth of a millisecond. A training loop takes and gives
+back the same memory all the time; once it has used up what is allowed below its peak, it is asked on a clock."""
 PAGE = 4096
-LEAST_STEP = 2**20
-SMALL_STEP, SMALL_STEPS = 2**18, 8
-"""After so many steps of less than that it goes on quietly."""
-SECONDS_BETWEEN = 0.002
-"""A loop that grows faster than that is asked coarsely, once it has used up what is allowed."""
+LEAST_STEP, LEAST_OF_FILES = 2**20, 2**22
 PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}
 PERF_SOFTWARE, PERF_PAGE_FAULTS, PERF_CLOEXEC = 1, 2, 8
-PERF_REFRESH, PERF_PERIOD = 0x2402, 0x40082404
+PERF_ENABLE, PERF_DISABLE, PERF_REFRESH, PERF_PERIOD = 0x2400, 0x2401, 0x2402, 0x40082404
 PERF_DISABLED, PERF_USER_ONLY = 1, 1 << 5 | 1 << 6
 F_SETSIG, F_SETOWN_EX, F_OWNER_TID = 10, 15, 0
 
@@ -69,46 +73,110 @@ class Allowance:
 class PageFaults:
     """Those of the main thread, in the program's own code and not in the kernel's on its behalf: they send a signal.
 
-    While it `is_loud` the stack is written at once, which takes a tenth of a millisecond. Where memory grows in many
-    small steps, as while modules are imported, it is quiet: only what Python tells after a larger step counts.
-    """
+    There are two. `asks` comes after a few faults and is answered by Python between two instructions. `writes` comes
+    after some more of them, if Python has not been there meanwhile; there need not be one."""
 
-    def __init__(self, pid, number):
-        self.event = out_of_the_way(page_fault_event(pid))
-        self._identity = identity(self.event)
-        send_signal_of(self.event, number, pid)
-        self.is_loud, self._small_steps, self._level, self._highest, self._moment = True, 0, 0, 0, 0.0
-        self._loud, self._quiet, self._below_peak = (Allowance(*rate) for rate in (LOUD, QUIET, BELOW_PEAK))
+    def __init__(self, pid, asks, writes=None):
+        self._few = Event(pid, asks)
+        self._many = None if writes is None else Event(pid, writes)
+        self._highest, self._is_often, self._moment, self._faults = 0, False, 0.0, FEW
+        self._asking, self._asking_below = Allowance(*OFTEN), Allowance(*OFTEN_BELOW_PEAK)
+        self._writing, self._writing_below = Allowance(*WRITTEN), Allowance(*WRITTEN_BELOW_PEAK)
 
-    def plan(self, level):
-        """After how many faults the next growth is to ask, 0 for never; `level` is what the process holds now."""
-        now, step, before = time.monotonic(), level - self._level, self._moment
-        self._moment, self._level = now, level
-        self._small_steps = 0 if step >= SMALL_STEP else self._small_steps + 1
+    def is_intact(self):
+        """False once the program has closed what it did not open."""
+        return self._few.is_open()
+
+    def stop_writing(self):
+        """Write no line until this is armed again; returns whether one was written since it was armed last."""
+        if self._many is None:
+            return False
+        self._many.stop()
+        return self._many.has_come()
+
+    def write_no_more(self):
+        """The signal for it is the program's own now."""
+        if self._many:
+            self._many.close()
+            self._many = None
+
+    def plan(self, level, has_written=False):
+        """After how many faults the next growth is to ask and to write, 0 for never; `level` is what the process holds
+        now."""
+        now = time.monotonic()
+        seconds, self._moment = max(now - self._moment, EFFORT), now
         below, self._highest = level <= self._highest, max(level, self._highest)
-        self.is_loud = self._small_steps < SMALL_STEPS and not (below and not self._below_peak.take(now))
-        if not self.is_loud:
-            return SPARING if self._quiet.take(now) else 0 if below else COARSE
         if below:
-            return FINE
-        if self._loud.take(now):
-            return FINE
-        return SPARING if now - before > SECONDS_BETWEEN else COARSE
+            if self._writing_below.take(now):
+                return FEW, MANY
+            return (FEW, 0) if self._asking_below.take(now) else (0, 0)
+        if has_written:
+            self._is_often = not self._writing.take(now)
+        sparing = min(max(SPARING, int(self._faults / seconds * EFFORT / DUTY)), LARGEST)
+        self._faults = FEW if self._asking.take(now) else sparing
+        return self._faults, self._faults - FEW + (MANY_MORE if self._is_often else MANY)
 
-    def speak_up(self):
-        """Small steps have become much: the next one is loud, and tells whose they are as a sample does."""
-        self.is_loud = True
-
-    def arm(self, faults):
-        """Let growth ask once, after so many faults."""
-        if identity(self.event) == self._identity:
-            fcntl.ioctl(self.event, PERF_PERIOD, struct.pack("Q", faults))
-            fcntl.ioctl(self.event, PERF_REFRESH, 1)
+    def arm(self, few, many):
+        """Let growth ask once and write once, after so many faults each."""
+        if self._many:
+            self._many.arm(many)
+        self._few.arm(few)
 
     def close(self):
         """Let it ask no more."""
-        if identity(self.event) == self._identity:
-            os.close(self.event)
+        self._few.close()
+        self.write_no_more()
+
+
+class Event:
+    """Page faults of a thread that are counted by the kernel, and that send this thread a signal once it is armed."""
+
+    def __init__(self, thread, number):
+        self.descriptor = out_of_the_way(page_fault_event(thread))
+        self._identity = identity(self.descriptor)
+        send_signal_of(self.descriptor, number, thread)
+        self._period, self._due_at, self._has_one_left = 0, 0, False
+
+    def arm(self, faults):
+        """Send the signal once, after so many faults from now on; not at all after 0."""
+        self.stop()
+        self._due_at = 0
+        if not faults:
+            return
+        if self._has_one_left or faults != self._period:
+            fcntl.ioctl(self.descriptor, PERF_PERIOD, struct.pack("Q", faults))
+            self._period = faults
+        self._due_at = self._count() + faults
+        fcntl.ioctl(self.descriptor, *((PERF_ENABLE, 0) if self._has_one_left else (PERF_REFRESH, 1)))
+        self._has_one_left = False
+
+    def stop(self):
+        """Send it no more. It counts no more faults, either: whether it `has_come` will not change."""
+        if self._is_armed():
+            fcntl.ioctl(self.descriptor, PERF_DISABLE, 0)
+            self._has_one_left = self._is_armed()
+
+    def repeat(self, faults, times):
+        """Send the signal after so many faults each, so often."""
+        fcntl.ioctl(self.descriptor, PERF_PERIOD, struct.pack("Q", faults))
+        fcntl.ioctl(self.descriptor, PERF_REFRESH, times)
+
+    def _is_armed(self):
+        return self._due_at > 0 and not self.has_come()
+
+    def has_come(self):
+        """Whether there were so many."""
+        return 0 < self._due_at <= self._count()
+
+    def is_open(self):
+        return identity(self.descriptor) == self._identity
+
+    def _count(self):
+        return int.from_bytes(os.read(self.descriptor, 8), sys.byteorder)
+
+    def close(self):
+        if self.is_open():
+            os.close(self.descriptor)
 
 
 def are_counted():
@@ -127,7 +195,7 @@ def page_fault_event(thread):
     number = PERF_EVENT_OPEN[platform.machine()]
     size = 112
     flags = PERF_DISABLED | PERF_USER_ONLY
-    attributes = struct.pack("IIQQQQQ", PERF_SOFTWARE, size, PERF_PAGE_FAULTS, FINE, 0, 0, flags).ljust(
+    attributes = struct.pack("IIQQQQQ", PERF_SOFTWARE, size, PERF_PAGE_FAULTS, FEW, 0, 0, flags).ljust(
         size, b"\0"
     )
     library = ctypes.CDLL(None, use_errno=True)

@@ -17,8 +17,7 @@ DISABLED = 2
 
 
 def enlarge():
-    """The stack for signals of this thread is large enough from now on, to the end of the process and in what is forked
-    from it."""
+    """The stack for signals of this thread is large enough from now on, to the end of the process and in its forks."""
     library, stack_type = _library()
     present = stack_type()
     library.sigaltstack(None, present)

@@ -1,38 +1,41 @@
 """The threads of a process beside its main one: how much of the growth is theirs, and in which lines they are."""
 
-import fcntl
-import os
-import struct
+import time
 from collections import Counter, deque
 from contextlib import suppress
 
 from helpers.watching import answering, page_faults, thread_state
 from helpers.watching.attribution import Label, both
+from helpers.watching.page_faults import Allowance
+from helpers.watching.voices import Ended, Started
 
 LEAST_FAULTS = 8
 SMALL_PAGE, HUGE_PAGE = 2**13, 2**20
 """Pages are small ones below, huge ones above; in between there are both, and the bytes of a fault are not known."""
-BYTES_BETWEEN = 2**21
-AT_ONCE, WORDS = 16, 16
-"""So many threads are asked at a time, and each says its line so often until it is looked at again."""
-FIRST_FAULTS, FIRST_WORDS = 16, 4
-"""Until a thread that has just started says its line, and how often: it may take much before anybody looks."""
+BYTES_BETWEEN, MOST_FAULTS = 2**21, 32
+AT_ONCE, WORDS = 16, 8
+"""So many threads are asked at a time, and each says its line so often until it is asked again."""
+AGAIN = 20, 5
+"""How often those that have spoken are asked again, at once and per second, while nothing grows."""
 MOST_WAITING = 100
 
 
 class OtherThreads:
-    """Call `look` when memory has grown: `shares` says which part is theirs. Those that Python starts are asked by the
-    kernel, which lets them say their lines as they touch pages (`ask`; pass what they say to `said`). Other threads
-    that have Python may not be signalled (see `signal_stack`): they are `found` in a line when the process is asked.
-    The rest, without Python, works for the main thread."""
+    """Pass what they say to `hear`, and call `look` when memory has grown: `shares` says which part is theirs. Those
+    that Python starts say their first lines of themselves; from then on they are asked by the kernel, which lets them
+    say their lines as they touch pages (`ask`). Other threads that have Python may not be signalled (see
+    `signal_stack`): they are `found` in a line when the process is asked. The rest works for the main thread."""
 
     def __init__(self, pid, grows):
         self.pid, self._grows = pid, grows
-        self._faults, self._touched = thread_state.page_faults(pid), {}
-        self._all, self._own = thread_state.all_page_faults(pid), self._faults.get(pid, 0)
+        self._started, self._found = set(), set()
+        self._faults, self._touched, self._ended = {}, {}, 0
+        self._before = Faults(0, 0, 0)
+        self._before = self._count()
         self._page, self._grew = 0.0, False
-        self._started, self._found, self._events = set(), set(), {}
-        self._heard, self._line, self._waiting = Counter(), None, deque(maxlen=MOST_WAITING)
+        self._events = {}
+        self._heard, self._heard_before, self._line = Counter(), Counter(), None
+        self._waiting, self._has_spoken, self._again = deque(maxlen=MOST_WAITING), False, Allowance(*AGAIN)
         self.shares = []
 
     @property
@@ -40,42 +43,71 @@ class OtherThreads:
         """The thread that touched most pages before the last look, of those that may be signalled."""
         return max((self.pid, *self._started), key=lambda thread: self._touched.get(thread, 0))
 
+    def hear(self, said):
+        """Those that Python starts have said that they begin, where they grow, and that they end."""
+        for word in said:
+            if isinstance(word, Started):
+                self._started.add(word.thread)
+            elif isinstance(word, Ended):
+                self._end(word.thread, word.faults)
+            else:
+                self._grew = self._has_spoken = True
+                self._hear(word.line)
+
+    def _end(self, thread, faults):
+        if thread in self._started:
+            self._started.remove(thread)
+            self._faults.pop(thread, None)
+            self._ended += faults
+
     def look(self, main, grown, main_grows):
         """Find out whose the page faults since the last look were, in which the process has grown by `grown` bytes;
         `main` is the label of what the main thread takes, which has said so if it `main_grows`."""
-        before, now = self._faults, thread_state.page_faults(self.pid)
-        if now:  # else it has ended, and all is as it was
-            self._touched = {thread: max(0, count - before.get(thread, 0)) for thread, count in now.items()}
-            self._faults = now
-            for known in (self._started, self._found):
-                known &= now.keys()  # a number may be another thread's later
-            silent = sum(
-                count
-                for thread, count in self._touched.items()
-                if thread not in (self.pid, *self._started, *self._found)
-            )
-            figures = thread_state.all_page_faults(self.pid), now.get(self.pid, 0), silent
-            self._share(main, grown, main_grows, *figures)
+        faults = self._count()
+        if faults:  # else it has ended, and all is as it was
+            self._share(main, grown, main_grows, faults)
 
-    def heard(self, main, grown, main_grows, told):
+    def told(self, main, grown, main_grows, told):
         """The same for the moment at which the process told something, as far as can be known of it: the shares."""
-        has_silent = self._faults.keys() - {self.pid, *self._started, *self._found}
-        if not has_silent and told.faults > self._all:
-            self._share(main, grown, main_grows, told.faults, told.own_faults, 0)
-            return self.shares
-        return []
+        if not self._started and not self._ended and not self._found:
+            return []
+        now = thread_state.page_faults(self.pid, self._started | self._found)
+        others = told.faults - told.own_faults
+        theirs = min(others, self._ended + sum({**self._known(), **now}.values()))
+        before = self._before
+        self._share(main, grown, main_grows, Faults(told.own_faults, theirs, others - theirs))
+        return self.shares if self._before != before else []
 
-    def _share(self, main, grown, main_grows, faults, own, silent):
-        """What is neither the main thread's nor that of silent ones is theirs, or that of others which have ended."""
-        total, mains = faults - self._all, max(0, own - self._own) + silent
+    def _known(self):
+        """The page faults of each of them when they were last counted."""
+        return {thread: self._faults.get(thread, 0) for thread in self._started | self._found}
+
+    def _count(self):
+        """The page faults so far; None if the process has ended."""
+        total = thread_state.all_page_faults(self.pid)  # first: later it would have more of the main thread's
+        now = thread_state.page_faults(self.pid)
+        if self.pid not in now:
+            return None
+        self._touched = {thread: max(0, count - self._faults.get(thread, 0)) for thread, count in now.items()}
+        for thread in self._found - now.keys():
+            self._ended += self._faults.get(thread, 0)
+        self._found &= now.keys()  # a number may be another thread's later
+        self._faults = {**self._known(), **now}  # those that Python starts tell when they end
+        theirs = self._ended + sum(self._known().values())
+        return Faults(now[self.pid], theirs, max(0, total - now[self.pid] - theirs))
+
+    def _share(self, main, grown, main_grows, faults):
+        """What is neither the main thread's nor that of silent ones is theirs."""
+        new = faults - self._before
+        total = sum(new)
         if total <= 0:  # they were counted before
             return
-        self._all, self._own, self._page = faults, own, grown / total
-        share = max(0, total - mains) / total if len(self._faults) > 1 else 0.0
+        self._before = self._before + new
+        self._page, share = grown / total, new.theirs / total
         both_grow, self._grew = self._grew and main_grows, False
         # pages of both kinds: the faults do not say who had the huge ones
         if 0 < share < 1 and SMALL_PAGE < self._page < HUGE_PAGE:
-            share = min(share, (total - mains) * page_faults.PAGE / grown) if main_grows else 1.0
+            share = min(share, new.theirs * page_faults.PAGE / grown) if main_grows else 1.0
             if both_grow:
                 self.shares = [(Label(either=(main, label)), part) for label, part in self._labels(main)]
                 return
@@ -83,39 +115,30 @@ class OtherThreads:
 
     def _labels(self, main):
         """Their lines since the last look, with the part of each."""
-        heard, self._heard = self._heard, Counter()
+        heard = self._heard + self._heard_before
+        self._heard, self._heard_before = Counter(), Counter()
         if heard:
             self._line = heard.most_common(1)[0][0]
             return [(Label(line), count / heard.total()) for line, count in heard.items()]
         self._waiting.append((Label(otherwise=Label(self._line, otherwise=main)), self._line))
         return [(self._waiting[-1][0], 1.0)]
 
-    def starts(self, thread):
-        """This thread of Python's begins; it is asked at once, since it may take memory before anybody looks."""
-        self._started.add(thread)
-        if self._grows and len(self._events) < AT_ONCE:
-            self._watch(thread, FIRST_FAULTS, FIRST_WORDS)
+    def rest(self):
+        """Nothing has grown: what they said a while ago was about nothing, and they may say more of what comes."""
+        self._heard_before, self._heard = self._heard, Counter()
+        if self._has_spoken and self._again.take(time.monotonic()):
+            self.ask()
 
     def ask(self):
         """Let those that touched most pages say their lines when they go on."""
         self._stop_asking()
+        self._has_spoken = False
         if self._grows and thread_state.catches(self.pid, answering.TOUCHED):
-            faults = max(1, int(BYTES_BETWEEN / max(self._page, page_faults.PAGE)))
-            alive = self._started & self._faults.keys()
-            for thread in sorted(alive, key=lambda thread: self._touched.get(thread, 0))[-AT_ONCE:]:
-                self._watch(thread, faults, WORDS)
-
-    def _watch(self, thread, faults, words):
-        with suppress(OSError, KeyError):
-            event = self._events[thread] = page_faults.page_fault_event(thread)
-            page_faults.send_signal_of(event, answering.TOUCHED, thread)
-            fcntl.ioctl(event, page_faults.PERF_PERIOD, struct.pack("Q", faults))
-            fcntl.ioctl(event, page_faults.PERF_REFRESH, words)
-
-    def said(self, line):
-        """A thread that was asked touches pages in this line."""
-        self._grew = True
-        self._hear(line)
+            faults = min(max(1, int(BYTES_BETWEEN / max(self._page, page_faults.PAGE))), MOST_FAULTS)
+            for thread in sorted(self._started, key=lambda thread: self._touched.get(thread, 0))[-AT_ONCE:]:
+                with suppress(OSError, KeyError):  # it may have ended
+                    self._events[thread] = page_faults.Event(thread, answering.TOUCHED)
+                    self._events[thread].repeat(faults, WORDS)
 
     def found(self, thread, line):
         """A thread was in this line when the process was asked; it counts if nothing better is to be had of a thread
@@ -135,8 +158,25 @@ class OtherThreads:
 
     def _stop_asking(self):
         for event in self._events.values():
-            os.close(event)
+            event.close()
         self._events = {}
 
     def close(self):
         self._stop_asking()
+
+
+class Faults(tuple):
+    """Page faults of the main thread, of those that have Python beside it, and of the rest."""
+
+    def __new__(cls, own, theirs, silent):
+        return super().__new__(cls, (own, theirs, silent))
+
+    @property
+    def theirs(self):
+        return self[1]
+
+    def __sub__(self, before):
+        return Faults(*(max(0, count - earlier) for count, earlier in zip(self, before, strict=True)))
+
+    def __add__(self, new):
+        return Faults(*map(sum, zip(self, new, strict=True)))

@@ -10,7 +10,18 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from helpers.watching import names
-from helpers.watching.answering import BEGIN, END, FLOOR, FREE, HELLO, OWN, PIPES, THREAD, is_own, make_pipes
+from helpers.watching.answering import (
+    BEGIN,
+    BEGINS,
+    END,
+    ENDS,
+    FREE,
+    HELLO,
+    OWN,
+    PIPES,
+    make_pipes,
+)
+from helpers.watching.own_lines import FLOOR, is_own
 
 PIECE = 2**16
 WAITING = 4
@@ -31,8 +42,6 @@ class Told(NamedTuple):
     files: int
     highest: int
     faults: int
-    asks_again: int
-    """After how many page faults growth will ask again by itself; 0 for never."""
     since: int
     """What it held when it was last between two instructions; what it has taken since belongs to the present call."""
     own_faults: int
@@ -45,7 +54,7 @@ class Told(NamedTuple):
 
 
 class Growing(NamedTuple):
-    """What the main thread said in the midst of growing: its line."""
+    """What a thread said in the midst of growing: its line."""
 
     line: tuple
 
@@ -54,6 +63,16 @@ class Started(NamedTuple):
     """A thread of Python's has begun, and may be signalled."""
 
     thread: int
+
+
+class Ended(NamedTuple):
+    """It has ended, after so many page faults."""
+
+    thread: int
+    faults: int
+
+
+OF_THREADS = {BEGINS.encode(): Started, ENDS.encode(): Ended}
 
 
 class Voices:
@@ -130,12 +149,17 @@ class Voice:
         for pipe in pipes:
             with suppress(OSError):
                 fcntl.fcntl(pipe, F_SETPIPE_SZ, ROOM)
-        self._readers = Talk(libraries), StackReader(libraries), StackReader(libraries)
+        self._readers = Talk(libraries), StackReader(libraries), Talk(libraries)
 
     def hear(self):
-        """What the main thread said, in order, `Growing` and `Told`, and other threads when they `Started`; the lines
-        of threads that were asked at once; and those of other threads that touched pages."""
+        """What the main thread said, in order, `Growing` and `Told`; the lines of threads that were asked at once; and
+        what other threads said: that they `Started`, that they are `Growing`, that they `Ended`."""
         return [reader.feed(read_all(pipe)) for reader, pipe in zip(self._readers, self._pipes, strict=True)]
+
+    @property
+    def of_threads(self):
+        """A descriptor that can be read when a thread beside the main one has said something."""
+        return self._pipes[2]
 
     def close(self):
         for pipe in self._pipes:
@@ -173,8 +197,8 @@ class Talk:
         figures, *texts = told.split(b"\n")
         try:
             moment, *numbers = figures.split()
-            if moment == THREAD.encode():
-                return [Started(*map(int, numbers))]
+            if kind := OF_THREADS.get(moment):
+                return [kind(*map(int, numbers))]
             lines = dict(filter(None, map(self._line, texts)))
             return [Told(float(moment), *map(int, numbers), lines)]
         except (ValueError, TypeError):  # somebody else wrote to this pipe

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from helpers.watching import page_faults
-from helpers.watching.page_faults import COARSE, FINE, SPARING, PageFaults
+from helpers.watching.page_faults import FEW, LARGEST, MANY, MANY_MORE, SPARING, PageFaults
 
 pytestmark = pytest.mark.skipif(not page_faults.are_counted(), reason="page faults cannot be counted here")
 MB = 2**20
@@ -17,9 +17,22 @@ MB = 2**20
 
 @pytest.fixture
 def faults():
-    counted = PageFaults(os.getpid(), signal.SIGURG)
+    counted = PageFaults(os.getpid(), signal.SIGURG, signal.SIGWINCH)
     yield counted
     counted.close()
+
+
+@pytest.fixture
+def heard():
+    """The signals that came."""
+    found = []
+    before = {
+        number: signal.signal(number, lambda number, frame: found.append(number))
+        for number in (signal.SIGURG, signal.SIGWINCH)
+    }
+    yield found
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def touch(pages):
@@ -30,69 +43,98 @@ def touch(pages):
             block[page * page_faults.PAGE] = 1
 
 
-def test_growth_sends_one_signal_after_so_many_faults(faults):
-    heard = []
-    before = signal.signal(signal.SIGURG, lambda number, frame: heard.append(number))
-    try:
-        faults.arm(200)
-        touch(100)
-        assert heard == []
-        touch(2000)
-        assert heard == [signal.SIGURG]
-    finally:
-        signal.signal(signal.SIGURG, before)
+def test_growth_sends_one_signal_of_each_kind_after_so_many_faults(faults, heard):
+    faults.arm(200, 1000)
+    touch(100)
+    assert heard == []
+    touch(400)
+    assert heard == [signal.SIGURG]
+    touch(5000)
+    assert heard == [signal.SIGURG, signal.SIGWINCH]
+    assert faults.stop_writing()
 
 
-def test_the_growth_of_another_thread_is_not_the_main_threads(faults):
-    heard = []
-    before = signal.signal(signal.SIGURG, lambda number, frame: heard.append(number))
-    try:
-        faults.arm(1000)
-        thread = threading.Thread(target=touch, args=(5000,))
-        thread.start()
-        thread.join()
-        assert heard == []
-    finally:
-        signal.signal(signal.SIGURG, before)
+def test_whoever_has_stopped_the_writing_knows_whether_something_was_written(faults, heard):
+    faults.arm(0, 1000)
+    touch(500)
+    assert not faults.stop_writing()
+    touch(5000)
+    assert not faults.stop_writing()
+    assert heard == []
+    faults.arm(0, 1000)
+    touch(5000)
+    assert faults.stop_writing()
+    assert heard == [signal.SIGWINCH]
 
 
-def test_who_grows_in_large_steps_is_heard_at_once_until_it_is_often(faults):
-    found = [faults.plan((turn + 1) * 2 * MB) for turn in range(200)]
-    assert found[:40] == [FINE] * 40
-    assert COARSE in found
-    assert faults.is_loud
+def test_what_is_armed_anew_counts_from_there_and_comes_once(faults, heard):
+    for _ in range(20):
+        faults.arm(0, 1000)
+        touch(200)
+    assert heard == []
+    touch(5000)
+    assert heard == [signal.SIGWINCH]
+    faults.arm(0, 1000)
+    faults.arm(0, 0)
+    touch(5000)
+    assert heard == [signal.SIGWINCH]
+    faults.arm(0, 2000)
+    touch(5000)
+    assert heard == [signal.SIGWINCH] * 2
 
 
-def test_who_grows_in_small_steps_goes_on_quietly(faults):
-    found = [faults.plan(turn * 4096) for turn in range(20)]
-    assert found[-1] == SPARING
-    assert not faults.is_loud
-    faults.plan(100 * MB)
-    assert faults.is_loud
+def test_the_growth_of_another_thread_is_not_the_main_threads(faults, heard):
+    faults.arm(1000, 2000)
+    thread = threading.Thread(target=touch, args=(5000,))
+    thread.start()
+    thread.join()
+    assert heard == []
+
+
+def test_growth_asks_at_once_until_it_is_very_often(faults, monkeypatch):
+    now, level = [1.0], [0]
+    monkeypatch.setattr(page_faults.time, "monotonic", lambda: now[0])
+
+    def plans(count, faults_per_second):
+        found = [FEW]
+        for _ in range(count):
+            now[0] += found[-1] / faults_per_second
+            level[0] += 2 * MB
+            found.append(faults.plan(level[0])[0])
+        return found[1:]
+
+    assert set(plans(900, 24_000)) == {FEW}
+    assert 30 < max(plans(3000, 24_000)) < 50  # so that the answers take a few per cent of the time
+    assert max(plans(3000, 10_000_000)) == LARGEST
+    assert set(plans(100, 1000)[1:]) <= {FEW, SPARING}
+
+
+def test_a_line_is_written_in_the_midst_of_a_call_unless_that_comes_very_often(faults):
+    found = [faults.plan((turn + 1) * MB, has_written=True)[1] for turn in range(300)]
+    assert found[:90] == [MANY] * 90
+    assert found[-1] == MANY_MORE
 
 
 def test_a_loop_that_takes_and_gives_back_the_same_is_heard_quietly_and_then_left_alone(faults):
     faults.plan(500 * MB)
-    loud = 0
-    found = []
-    for turn in range(3000):
-        found.append(faults.plan((100 + turn % 2 * 300) * MB))
-        loud += faults.is_loud
-    assert loud < 30
-    assert found[100] == SPARING
-    assert 0 in found
+    found = [faults.plan((100 + turn % 2 * 300) * MB) for turn in range(3000)]
+    assert found[:20] == [(FEW, MANY)] * 20
+    assert found[100] == (FEW, 0)
+    assert (0, 0) in found
 
 
-def test_a_descriptor_that_became_another_file_is_not_armed(faults, tmp_path):
-    os.dup2(os.open(tmp_path / "own", os.O_CREAT | os.O_RDWR), faults.event)
-    faults.arm(1)
+def test_a_descriptor_that_became_another_file_is_noticed_and_not_closed(faults, tmp_path):
+    assert faults.is_intact()
+    descriptor = faults._few.descriptor
+    os.dup2(os.open(tmp_path / "own", os.O_CREAT | os.O_RDWR), descriptor)
+    assert not faults.is_intact()
     faults.close()
-    os.fstat(faults.event)
+    os.fstat(descriptor)
 
 
 def test_nothing_of_it_needs_this_package():
-    """The doctor's hook takes both files into other people's programs."""
-    for name in ("answering", "page_faults"):
+    """The doctor's hook takes these files into other people's programs."""
+    for name in ("answering", "own_lines", "own_memory", "page_faults", "signal_stack"):
         with open(os.path.join(os.path.dirname(page_faults.__file__), f"{name}.py")) as file:
             imports = [line for line in file if line.lstrip().startswith(("import ", "from "))]
         modules = {line.split()[1].split(".")[0] for line in imports} - {""}

@@ -19,7 +19,7 @@ HERE = Path(__file__).parents[2]
 PROGRAM = """
 import _thread, os, signal, threading
 from helpers.watching import answering, signal_stack
-from helpers.watching.voices import Started, Voices
+from helpers.watching.voices import Growing, Voices
 
 voices = Voices()
 answering.listen(voices.folder, ())
@@ -51,7 +51,8 @@ if os.fork() == 0:
     os._exit(size() != signal_stack.SIZE)
 assert os.wait()[1] == 0, "a forked child has no stack for signals"
 print(size() == signal_stack.SIZE, found["python"][1] == signal_stack.SIZE, found["other"][1])
-print([word.thread for word in voice.hear()[0] if isinstance(word, Started)] == [found["python"][0]])
+said = [word for word in voice.hear()[2] if not isinstance(word, Growing)]
+print([type(word).__name__ for word in said], {word.thread for word in said} == {found["python"][0]})
 voices.close()
 """
 
@@ -59,7 +60,7 @@ voices.close()
 def test_only_threads_of_pythons_have_one_and_introduce_themselves():
     environment = {**os.environ, "PYTHONPATH": str(HERE)}
     done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ("True True 0\nTrue\n", "")
+    assert (done.stdout, done.stderr) == ("True True 0\n['Started', 'Ended'] True\n", "")
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.watching import answering
-from helpers.watching.voices import Growing, StackReader, Started, Talk, Told, Voices
+from helpers.watching.voices import Ended, Growing, StackReader, Started, Talk, Told, Voices
 
 LIBRARY = sysconfig.get_path("purelib")
 OWN = ("/project/train.py", 12)
@@ -18,8 +18,8 @@ STACK = f"""Stack (most recent call first):
   File "/project/train.py", line 12 in load
   File "/project/train.py", line 40 in main
 """.encode()
-WORDS = b"\x1e12.5 1000 24 100 2000 77 4 900 70\n7 12 /project/train.py\n8 3 /pr\\xfcfung/a.py\n9 \n\x1f"
-TOLD = Told(12.5, 1000, 24, 100, 2000, 77, 4, 900, 70, {7: OWN, 8: ("/prüfung/a.py", 3)})
+WORDS = b"\x1e12.5 1000 24 100 2000 77 900 70\n7 12 /project/train.py\n8 3 /pr\\xfcfung/a.py\n9 \n\x1f"
+TOLD = Told(12.5, 1000, 24, 100, 2000, 77, 900, 70, {7: OWN, 8: ("/prüfung/a.py", 3)})
 
 
 def fed(reader, text, size):
@@ -125,5 +125,6 @@ def test_nonsense_introduces_nobody(voices):
     assert voices.new() == []
 
 
-def test_a_thread_that_starts_says_so_in_the_midst_of_a_stack():
-    assert Talk([LIBRARY]).feed(STACK[:20] + b"\x1ethread 77\x1f" + STACK[20:]) == [Started(77), Growing(OWN)]
+def test_a_thread_that_begins_or_ends_says_so_in_the_midst_of_a_stack():
+    text = STACK[:20] + b"\x1ebegins 77\x1f" + STACK[20:] + b"\x1eends 77 5\x1f\x1eends 77\x1f\x1ebegins\x1f"
+    assert Talk([LIBRARY]).feed(text) == [Started(77), Growing(OWN), Ended(77, 5)]
