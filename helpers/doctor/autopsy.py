@@ -104,6 +104,7 @@ class Command:
         while not self.child.has_ended:
             self.child.step(max(0.0, next_tick - time.monotonic()))
             now = time.monotonic()
+            next_tick = min(next_tick, now + self.pythons.seconds_to_the_next_look)
             if now >= next_tick and not self.child.has_ended:
                 self._tick(now - self.began)
                 next_tick = now + self._pause(now - self.began)

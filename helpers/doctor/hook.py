@@ -10,7 +10,7 @@ from helpers.watching.family_lines import FamilyLines
 
 VARIABLE = "OOM_DOCTOR"
 PACKAGE = "oom_doctor_hook"
-SECONDS_BETWEEN = 0.025
+SECONDS_BETWEEN, SECONDS_IF_URGENT = 0.025, 0.005
 
 # Runs first in every Python of the command. It lets the process say its lines, starts no thread, takes itself out of
 # the environment, of the path and of the modules again, and hands over to the sitecustomize it stands before.
@@ -69,7 +69,7 @@ class PythonProcesses:
             shutil.copy(module.__file__, package)
         with open(os.path.join(self.folder, "sitecustomize.py"), "w") as file:
             file.write(HOOK)
-        self._looked_at = 0.0
+        self._looked_at, self._is_urgent = 0.0, False
 
     def environment(self):
         """What the command's environment needs beside its own: the hook before its PYTHONPATH."""
@@ -82,6 +82,16 @@ class PythonProcesses:
 
     def register(self, selector):
         selector.register(self._family.voices, selectors.EVENT_READ, self.read)
+        self._family.news.register(selector, self._hear_news)
+
+    def _hear_news(self):
+        self._is_urgent = self._family.news.are_urgent() or self._is_urgent
+
+    @property
+    def seconds_to_the_next_look(self):
+        """At the most, because of what threads have said."""
+        wanted = SECONDS_IF_URGENT if self._is_urgent else float("inf")
+        return max(0.0, self._looked_at + wanted - time.monotonic())
 
     def read(self):
         """Take in the processes that have introduced themselves."""
@@ -90,8 +100,8 @@ class PythonProcesses:
     def ask(self):
         """Read what they hold and hear what they say, and ask those that grew."""
         now = time.monotonic()
-        if now - self._looked_at >= SECONDS_BETWEEN:
-            self._looked_at = now
+        if self._is_urgent or now - self._looked_at >= SECONDS_BETWEEN:
+            self._looked_at, self._is_urgent = now, False
             self._family.look()
 
     def lines(self, peak=0):

@@ -74,6 +74,7 @@ class Watch:
         limiter = limits.best(self.task.on_limit, self.task.limiter).limiter
         self.temporary_folder = tempfile.mkdtemp(prefix=names.new_prefix())
         self.family = FamilyLines()
+        self.family.news.register(self.selector, self._on_news)
         folders = (self.temporary_folder, self.family.folder)
         self.job = Job(self.task, folders, self.fork, self.caller.fileno())
         self.limiter = limiter(self.job.pid)
@@ -89,6 +90,11 @@ class Watch:
 
     def _on_end(self, end):
         self.may_have_ended = True
+
+    def _on_news(self, news):
+        """A thread grows: look at once."""
+        if news.are_urgent() and self.ready:
+            self.next_tick = min(self.next_tick, time.monotonic())
 
     def _step(self):
         for key, _ in self.selector.select(max(0.0, self.next_tick - time.monotonic())):

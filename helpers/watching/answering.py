@@ -109,9 +109,12 @@ class Voice:
         self._of_threads = set()
         signal.signal(ASK, self._answer)
         signal.siginterrupt(ASK, False)  # C code of the program may not know that a call can be interrupted
-        _be_deaf_to(STUCK, TOUCHED)
-        _write_stacks(STUCK, self._pipes[1])
-        _write_stacks(TOUCHED, self._pipes[2])
+        for number, pipe in ((STUCK, self._pipes[1]), (TOUCHED, self._pipes[2])):
+            # and not SIG_IGN: each stack puts back for a moment what was there, and to ignore a signal throws away
+            # those that are on their way to other threads
+            signal.signal(number, _do_nothing)
+            signal.siginterrupt(number, False)
+            _write_stacks(number, pipe)
         if grows and self._may_have(GROWN):
             self._open_growth()
         if grows or is_forked:
@@ -234,7 +237,9 @@ class Voice:
         """Say nothing from now on."""
         faulthandler.unregister(STUCK)
         faulthandler.unregister(TOUCHED)
-        _be_deaf_to(ASK)
+        for number in (ASK, STUCK, TOUCHED):
+            # whoever asks has looked whether anybody answers, and asks a moment later: that must not end the process
+            signal.signal(number, signal.SIG_IGN)
         if self._growth:
             self._growth.close()
             if signal.getsignal(MUCH) is signal.SIG_DFL:  # else it is the program's own by now
@@ -248,10 +253,8 @@ def _write_stacks(number, pipe):
     faulthandler.register(number, file=pipe, all_threads=False, chain=True)
 
 
-def _be_deaf_to(*numbers):
-    """Whoever asks has looked whether anybody answers, and asks a moment later: that must not end the process."""
-    for number in numbers:
-        signal.signal(number, signal.SIG_IGN)
+def _do_nothing(number, frame):
+    pass
 
 
 def _take_pipes(folder, pid):

@@ -1,7 +1,11 @@
 """The lines of a whole tree of processes: each Python process in it says its own, and its forked children theirs."""
 
+import select
+import time
+
 from helpers.watching.attribution import largest_places
 from helpers.watching.lines import ELSEWHERE, LineFollower
+from helpers.watching.page_faults import Allowance
 from helpers.watching.processes import Meter
 from helpers.watching.voices import Voices
 
@@ -9,11 +13,56 @@ WORTH_A_WORD = 0.02
 """The share of the peak from which on bytes of nobody's line are shown as other processes'."""
 
 
+class News:
+    """A descriptor that can be read once a thread beside a main one says that it begins, or grows: whoever watches had
+    better look soon, since it says its line only so often. Then it rests until the next look, and does so for longer
+    where that comes all the time."""
+
+    HURRIES = 200, 10
+
+    def __init__(self):
+        self._poll = select.epoll() if hasattr(select, "epoll") else None
+        self._come, self._hurries = [], Allowance(*self.HURRIES)
+
+    def fileno(self):
+        return self._poll.fileno()
+
+    def register(self, selector, data):
+        if self._poll:
+            selector.register(self, select.EPOLLIN, data)
+
+    def follow(self, voice):
+        if self._poll:
+            self._poll.register(voice.of_threads, select.EPOLLIN | select.EPOLLONESHOT)
+
+    def are_urgent(self):
+        """Take note of them."""
+        come = self._poll.poll(0)
+        self._come += [descriptor for descriptor, _ in come]
+        return bool(come) and self._hurries.take(time.monotonic())
+
+    def looked(self):
+        """Whoever watches has heard everybody by now."""
+        for descriptor in self._come:
+            self._poll.modify(descriptor, select.EPOLLIN | select.EPOLLONESHOT)
+        self._come = []
+
+    def leave(self, voice):
+        """Its descriptors are closed next."""
+        if self._poll:
+            self._poll.unregister(voice.of_threads)
+            self._come = [descriptor for descriptor in self._come if descriptor != voice.of_threads]
+
+    def close(self):
+        if self._poll:
+            self._poll.close()
+
+
 class Member:
     """One process of the tree: its memory, what it had when it introduced itself, its lines."""
 
     def __init__(self, voice, baseline, on_device=False, began=0.0):
-        self.pid, self._meter = voice.pid, Meter(voice.pid)
+        self.pid, self.voice, self._meter = voice.pid, voice, Meter(voice.pid)
         self.baseline = 0 if on_device else baseline
         self.follower = LineFollower(voice, self.baseline, on_device, began)
         self.peak = self.baseline
@@ -44,7 +93,7 @@ class FamilyLines:
     """Call `welcome` and `look` with every reading; `lines` says in the end what the tree's peak consisted of."""
 
     def __init__(self):
-        self.voices = Voices()
+        self.voices, self.news = Voices(), News()
         self.members = {}
         self._most, self._at_most = 0, {}
 
@@ -56,8 +105,10 @@ class FamilyLines:
     def welcome(self, **options):
         """Take in processes that have introduced themselves since; what they have of their parent is not counted."""
         for voice, inherited in self.voices.new():
-            if voice.pid in self.members:
-                self.members[voice.pid].close()  # it has become another program
+            if voice.pid in self.members:  # it has become another program
+                self.news.leave(self.members[voice.pid].voice)
+                self.members[voice.pid].close()
+            self.news.follow(voice)
             self.members[voice.pid] = Member(voice, **{"baseline": inherited, **options})
 
     def look(self, but=None):
@@ -66,6 +117,7 @@ class FamilyLines:
             if member is not but:
                 member.look()
                 member.follower.ask()
+        self.news.looked()
         if len(self.members) > 1:
             self._remember()
 
@@ -105,4 +157,5 @@ class FamilyLines:
     def close(self):
         for member in self.members.values():
             member.close()
+        self.news.close()
         self.voices.close()

@@ -13,7 +13,7 @@ LEAST_FAULTS = 8
 SMALL_PAGE, HUGE_PAGE = 2**13, 2**20
 """Pages are small ones below, huge ones above; in between there are both, and the bytes of a fault are not known."""
 BYTES_BETWEEN, MOST_FAULTS = 2**21, 32
-AT_ONCE, WORDS = 16, 8
+AT_ONCE, WORDS = 16, 16
 """So many threads are asked at a time, and each says its line so often until it is asked again."""
 AGAIN = 20, 5
 """How often those that have spoken are asked again, at once and per second, while nothing grows."""
@@ -33,7 +33,7 @@ class OtherThreads:
         self._before = Faults(0, 0, 0)
         self._before = self._count()
         self._page, self._grew = 0.0, False
-        self._events = {}
+        self._events, self._period = {}, answering.FIRST_FAULTS
         self._heard, self._heard_before, self._line = Counter(), Counter(), None
         self._waiting, self._has_spoken, self._again = deque(maxlen=MOST_WAITING), False, Allowance(*AGAIN)
         self.shares = []
@@ -118,10 +118,18 @@ class OtherThreads:
         heard = self._heard + self._heard_before
         self._heard, self._heard_before = Counter(), Counter()
         if heard:
-            self._line = heard.most_common(1)[0][0]
+            (self._line, _), *others = heard.most_common(2)
+            if others and self._had_more_to_say():
+                return [(Label(either=(Label(self._line), Label(others[0][0]))), 1.0)]
             return [(Label(line), count / heard.total()) for line, count in heard.items()]
         self._waiting.append((Label(otherwise=Label(self._line, otherwise=main)), self._line))
         return [(self._waiting[-1][0], 1.0)]
+
+    def _had_more_to_say(self):
+        """Several have touched pages, and one of them more than it had words for: how often a line was said does not
+        tell how much is its own."""
+        touched = [self._touched.get(thread, 0) for thread in self._started]
+        return sum(count >= LEAST_FAULTS for count in touched) > 1 and max(touched) > WORDS * self._period
 
     def rest(self):
         """Nothing has grown: what they said a while ago was about nothing, and they may say more of what comes."""
@@ -134,11 +142,11 @@ class OtherThreads:
         self._stop_asking()
         self._has_spoken = False
         if self._grows and thread_state.catches(self.pid, answering.TOUCHED):
-            faults = min(max(1, int(BYTES_BETWEEN / max(self._page, page_faults.PAGE))), MOST_FAULTS)
+            self._period = min(max(1, int(BYTES_BETWEEN / max(self._page, page_faults.PAGE))), MOST_FAULTS)
             for thread in sorted(self._started, key=lambda thread: self._touched.get(thread, 0))[-AT_ONCE:]:
                 with suppress(OSError, KeyError):  # it may have ended
                     self._events[thread] = page_faults.Event(thread, answering.TOUCHED)
-                    self._events[thread].repeat(faults, WORDS)
+                    self._events[thread].repeat(self._period, WORDS)
 
     def found(self, thread, line):
         """A thread was in this line when the process was asked; it counts if nothing better is to be had of a thread
