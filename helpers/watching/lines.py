@@ -70,23 +70,25 @@ class LineFollower:
         if level < self._highest + LEAST_GROWTH and not self._may_ask_below_peak(time.monotonic()):
             return
         self._highest = max(self._highest, level)
-        self._divide()
+        is_divided = self._divide(must=False)
         if not self._on_device:
             self._threads.ask()
-        if self.attribution.owed >= LEAST_GROWTH and self._question.ask(self._threads.busiest):
+        if is_divided and self.attribution.owed >= LEAST_GROWTH and self._question.ask(self._threads.busiest):
             self.attribution.ask()
 
     def _may_ask_below_peak(self, now):
         is_large = self.attribution.owed > LARGE_SHARE * self._highest
         return (is_large and self._large_below_peak.take(now)) or self._below_peak.take(now)
 
-    def _divide(self):
-        """Find out which part of the latest growth is other threads'."""
+    def _divide(self, must=True):
+        """Find out which part of the latest growth is other threads'; unless it must be known now, that may wait."""
         if self._on_device:
-            return
+            return True
         self._unlooked = 0
-        self._threads.look(*self._growth())
-        self.attribution.divide(self._threads.shares)
+        is_known = self._threads.look(*self._growth(), must)
+        if is_known:
+            self.attribution.divide(self._threads.shares)
+        return is_known
 
     def _growth(self):
         return self.attribution.label, self.attribution.recent, self.attribution.is_open
