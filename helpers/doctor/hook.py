@@ -5,7 +5,7 @@ import selectors
 import shutil
 import time
 
-from helpers.watching import answering, own_lines, own_memory, page_faults, signal_stack
+from helpers.watching import answering, own_lines, own_memory, own_threads, page_faults, signal_stack
 from helpers.watching.family_lines import FamilyLines
 
 VARIABLE = "OOM_DOCTOR"
@@ -65,7 +65,7 @@ class PythonProcesses:
         self.folder = os.path.join(self._family.folder, "hook")
         package = os.path.join(self.folder, PACKAGE)
         os.makedirs(package)
-        for module in (answering, own_lines, own_memory, page_faults, signal_stack):
+        for module in (answering, own_lines, own_memory, own_threads, page_faults, signal_stack):
             shutil.copy(module.__file__, package)
         with open(os.path.join(self.folder, "sitecustomize.py"), "w") as file:
             file.write(HOOK)

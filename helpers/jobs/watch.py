@@ -11,12 +11,12 @@ from contextlib import suppress
 
 from helpers.gpu import Utilisation
 from helpers.jobs.channel import Receiver
+from helpers.jobs.job_lines import JobLines
 from helpers.jobs.launch import Job
 from helpers.jobs.task import Ending
 from helpers.jobs.told import Told
 from helpers.watching import limits, names, processes
 from helpers.watching.enclosure import Enclosure
-from helpers.watching.family_lines import FamilyLines
 from helpers.watching.priority import ahead_of_others
 from helpers.watching.record import Curves, Log
 from helpers.watching.sampler import INTERVAL, Sampler
@@ -38,7 +38,7 @@ class Watch:
         self.log, self.receiver, self.unsent = Log(), Receiver(), []
         self.told, self.vram, self.device, self.peak_vram = Told(), [], None, None
         self.ended_by = self.limit_around = self.status = self.rusage = None
-        self.job = self.limiter = self.sampler = self.family = self.member = self.end = None
+        self.job = self.limiter = self.sampler = self.job_lines = self.end = None
         self.temporary_folder = self.enclosure = None
         self.lines = []
         self.ready, self.returned, self.current_vram, self.mapped = False, False, 0, 0
@@ -73,9 +73,9 @@ class Watch:
         self.began = self.next_tick = self.last_live = time.monotonic()
         limiter = limits.best(self.task.on_limit, self.task.limiter).limiter
         self.temporary_folder = tempfile.mkdtemp(prefix=names.new_prefix())
-        self.family = FamilyLines()
-        self.family.news.register(self.selector, self._on_news)
-        folders = (self.temporary_folder, self.family.folder)
+        self.job_lines = JobLines()
+        self.job_lines.register(self.selector, self._look_at_once)
+        folders = (self.temporary_folder, self.job_lines.folder)
         self.job = Job(self.task, folders, self.fork, self.caller.fileno())
         self.limiter = limiter(self.job.pid)
         self.limiter.admit()
@@ -91,10 +91,8 @@ class Watch:
     def _on_end(self, end):
         self.may_have_ended = True
 
-    def _on_news(self, news):
-        """A thread grows: look at once."""
-        if news.are_urgent() and self.ready:
-            self.next_tick = min(self.next_tick, time.monotonic())
+    def _look_at_once(self):
+        self.next_tick = min(self.next_tick, time.monotonic())
 
     def _step(self):
         for key, _ in self.selector.select(max(0.0, self.next_tick - time.monotonic())):
@@ -116,18 +114,8 @@ class Watch:
         self.utilisation.tick(now - self.began)
         if self.limiter.exceeded(used):
             self._end("budget")
-        self._follow_lines()
+        self.job_lines.follow(self.sampler, self.current_vram)
         self._show(now, used)
-
-    def _follow_lines(self):
-        self.family.welcome(on_device=self.follows_vram)
-        if self.member:
-            if self.follows_vram:
-                self.member.follower.look(self.current_vram)
-            else:
-                self.member.follower.look(self.sampler.held, self.sampler.faults, self.sampler.moment)
-            self.member.follower.ask()
-        self.family.look(but=self.member)
 
     def _end(self, why):
         self.ended_by = self.ended_by or why
@@ -196,11 +184,10 @@ class Watch:
     def _on_ready(self, message):
         """The job is prepared: from here on its memory and its time count."""
         self.device = message.facts["device"]
-        self.follows_vram = self.device is not None and self.task.ram is None
         self.sampler.start()
         began, baseline = time.monotonic(), self.sampler.held
-        self.family.welcome(on_device=self.follows_vram, baseline=baseline, began=began)
-        self.member = self.family.members.get(self.job.pid)
+        follows_vram = self.device is not None and self.task.ram is None
+        self.job_lines.begin(self.job.pid, follows_vram, baseline, began)
         self.limiter.arm(self.task.ram or self.task.spare)
         self.enclosure = Enclosure()
         self.began = self.told.began = time.monotonic()
@@ -218,6 +205,8 @@ class Watch:
 
     def _on_mapped(self, message):
         """Its function is over, and it waits: a kill that is counted by now, of a child perhaps, came before."""
+        self._tick(time.monotonic())
+        self.job_lines.settle(self.sampler, self.current_vram)
         self.mapped = message.facts["files"]
         self.returned = message.facts["returned"] and not self.limiter.ended()
         self._let_go_on()
@@ -235,8 +224,8 @@ class Watch:
         self.selector.close()
         if self.ready:
             self._close_the_account()
-        if self.family:
-            self.family.close()
+        if self.job_lines:
+            self.job_lines.close()
         if self.limiter:
             self.limiter.release()
         if self.temporary_folder:
@@ -257,7 +246,7 @@ class Watch:
         filled = killer is not None and killer.name == "budget"
         self.sampler.finish(self.rusage, self.mapped, killed_at=self.limiter.budget if filled else 0)
         self.sampler.shared_files.remove()
-        self.lines = self._lines()
+        self.lines = self.job_lines.lines(self.sampler, self.peak_vram)
 
     def _killer(self):
         """Who killed the job for want of memory, if that is what ended it."""
@@ -290,15 +279,3 @@ class Watch:
                 *self.sampler.curve(), tuple(self.vram), tuple(self.utilisation.readings), self.told.waiting
             ),
         )
-
-    def _lines(self):
-        if not self.member:
-            return []
-        self._hear_the_last_words()
-        if self.follows_vram:
-            return self.member.follower.lines(self.peak_vram or 0)
-        return self.family.lines(self.member, self.sampler.peak_held, self.sampler.peak_elsewhere)
-
-    def _hear_the_last_words(self):
-        for member in self.family.members.values():
-            member.follower.look(member.follower.attribution.level)

@@ -15,38 +15,24 @@ import faulthandler
 import os
 import resource
 import signal
-import threading
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import suppress
 
 # relative, since the doctor takes these files elsewhere
 from . import signal_stack
 from .own_lines import words
 from .own_memory import memory, quick_look
-from .page_faults import (
-    LEAST_OF_FILES,
-    LEAST_STEP,
-    Event,
-    PageFaults,
-    identity,
-    out_of_the_way,
-)
+from .own_threads import BEGIN, END, Threads, be_deaf_to, do_nothing_at, introduce_all, write_stack_at
+from .page_faults import LEAST_OF_FILES, LEAST_STEP, PageFaults, identity, out_of_the_way
 
 ASK = signal.SIGRTMAX - 3 if hasattr(signal, "SIGRTMAX") else None
 STUCK = signal.SIGRTMAX - 4 if hasattr(signal, "SIGRTMAX") else None
-TOUCHED = signal.SIGRTMAX - 5 if hasattr(signal, "SIGRTMAX") else None
-"""To a thread beside the main one, by the kernel, when it touches new pages and somebody wants to know its line."""
 PIPES = ("told", "stuck", "touched")
 FREE, OWN = "free", "own"
 """How the names of folders with pipes begin that wait for a process to take them, and the name of one that it had to
 make itself."""
 GROWN, MUCH = getattr(signal, "SIGURG", None), getattr(signal, "SIGWINCH", None)
 """The kernel sends them by itself, so they have to do no harm where a program takes our handlers away."""
-BEGIN, END = b"\x1e", b"\x1f"
-"""Around what Python tells; what stands outside is a stack as `faulthandler` writes it."""
-HELLO, BEGINS, ENDS = "hello", "begins", "ends"
-FIRST_FAULTS, FIRST_WORDS, AT_ONCE = 8, 32, 16
-"""A thread that begins says its line after so many page faults each, and so often, before anybody has asked it: it may
-have taken all it ever takes by then. Only so many threads at a time, since each needs a descriptor."""
+HELLO = "hello"
 _voice = None
 
 
@@ -60,7 +46,7 @@ def listen(folder, libraries=(), grows=True):
     if _voice is None:
         os.register_at_fork(after_in_child=_renew)
         atexit.register(_end)
-        _let_threads_introduce_themselves()
+        introduce_all(lambda: _voice and _voice.threads)
     _voice = Voice(folder, libraries, grows)
     return _voice
 
@@ -83,20 +69,6 @@ def _renew():
         _voice = None
 
 
-def _let_threads_introduce_themselves():
-    """Those that Python starts from now on get a stack for signals and say so; others must not be signalled."""
-    begin = threading.Thread._bootstrap_inner
-
-    def _bootstrap_inner(thread):
-        with (
-            signal_stack.of_this_thread() as works,
-            _voice.of_a_thread() if _voice and works else nullcontext(),
-        ):
-            begin(thread)
-
-    threading.Thread._bootstrap_inner = _bootstrap_inner
-
-
 class Voice:
     """What one process says of itself."""
 
@@ -106,15 +78,11 @@ class Voice:
         self._pipes = [out_of_the_way(os.open(path, os.O_RDWR | os.O_NONBLOCK)) for path in pipes]
         self._identities = [identity(pipe) for pipe in self._pipes]
         self._growth, self._told, self._level, self._small = None, 0, 0, None
-        self._of_threads = set()
         signal.signal(ASK, self._answer)
         signal.siginterrupt(ASK, False)  # C code of the program may not know that a call can be interrupted
-        for number, pipe in ((STUCK, self._pipes[1]), (TOUCHED, self._pipes[2])):
-            # and not SIG_IGN: each stack puts back for a moment what was there, and to ignore a signal throws away
-            # those that are on their way to other threads
-            signal.signal(number, _do_nothing)
-            signal.siginterrupt(number, False)
-            _write_stacks(number, pipe)
+        do_nothing_at(STUCK)
+        write_stack_at(STUCK, self._pipes[1])
+        self.threads = Threads(folder, self._pipes[2])
         if grows and self._may_have(GROWN):
             self._open_growth()
         if grows or is_forked:
@@ -140,30 +108,8 @@ class Voice:
         signal.signal(GROWN, self._answer)
         signal.siginterrupt(GROWN, False)
         if may_write:
-            _write_stacks(MUCH, self._pipes[0])
-
-    @contextmanager
-    def of_a_thread(self):
-        """Say that this thread of Python's begins, and in the end how many pages it has touched."""
-        thread, event = threading.get_native_id(), None
-        self._say_of_a_thread(f"{BEGINS} {thread}")
-        if self._growth and len(self._of_threads) < AT_ONCE:
-            with suppress(OSError):
-                event = Event(thread, TOUCHED)
-                self._of_threads.add(event)
-                event.repeat(FIRST_FAULTS, FIRST_WORDS)
-        try:
-            yield
-        finally:
-            if event in self._of_threads:  # else this is a forked child of its own by now
-                self._of_threads.remove(event)
-                event.close()
-            self._say_of_a_thread(f"{ENDS} {thread} {resource.getrusage(resource.RUSAGE_THREAD).ru_minflt}")
-
-    def _say_of_a_thread(self, words):
-        with suppress(OSError):
-            if self is _voice and identity(self._pipes[2]) == self._identities[2]:
-                os.write(self._pipes[2], BEGIN + words.encode() + END)
+            write_stack_at(MUCH, self._pipes[0])
+        self.threads.say_lines = True
 
     def begin(self):
         """From now on growth asks by itself, where that is possible; what is held by now is the base."""
@@ -183,10 +129,10 @@ class Voice:
         for descriptor in self._pipes:
             with suppress(OSError):
                 os.close(descriptor)
-        for event in [*([self._growth] if self._growth else []), *self._of_threads]:
+        self.threads.forget()
+        if self._growth:
             with suppress(OSError):
-                event.close()
-        self._of_threads.clear()
+                self._growth.close()
 
     def _answer(self, number, frame):
         try:
@@ -235,26 +181,15 @@ class Voice:
 
     def fall_silent(self):
         """Say nothing from now on."""
-        faulthandler.unregister(STUCK)
-        faulthandler.unregister(TOUCHED)
-        for number in (ASK, STUCK, TOUCHED):
-            # whoever asks has looked whether anybody answers, and asks a moment later: that must not end the process
-            signal.signal(number, signal.SIG_IGN)
+        be_deaf_to(ASK)
+        be_deaf_to(STUCK)
+        self.threads.fall_silent()
         if self._growth:
             self._growth.close()
             if signal.getsignal(MUCH) is signal.SIG_DFL:  # else it is the program's own by now
                 faulthandler.unregister(MUCH)
             signal.signal(GROWN, signal.SIG_DFL)
             self._growth = None
-
-
-def _write_stacks(number, pipe):
-    """Who gets this signal writes its stack into a pipe. Chained, since only then `errno` stays as it was."""
-    faulthandler.register(number, file=pipe, all_threads=False, chain=True)
-
-
-def _do_nothing(number, frame):
-    pass
 
 
 def _take_pipes(folder, pid):

@@ -33,25 +33,31 @@ class News:
 
     def follow(self, voice):
         if self._poll:
-            self._poll.register(voice.of_threads, select.EPOLLIN | select.EPOLLONESHOT)
+            voice.tell_of_pipe = self._follow_pipe
+            for pipe in voice.pipes_of_threads:
+                self._follow_pipe(pipe)
+
+    def _follow_pipe(self, pipe):
+        self._poll.register(pipe, select.EPOLLIN | select.EPOLLONESHOT)
 
     def are_urgent(self):
         """Take note of them."""
         come = self._poll.poll(0)
-        self._come += [descriptor for descriptor, _ in come]
+        self._come += [pipe for pipe, _ in come]
         return bool(come) and self._hurries.take(time.monotonic())
 
     def looked(self):
         """Whoever watches has heard everybody by now."""
-        for descriptor in self._come:
-            self._poll.modify(descriptor, select.EPOLLIN | select.EPOLLONESHOT)
+        for pipe in self._come:
+            self._poll.modify(pipe, select.EPOLLIN | select.EPOLLONESHOT)
         self._come = []
 
     def leave(self, voice):
         """Its descriptors are closed next."""
         if self._poll:
-            self._poll.unregister(voice.of_threads)
-            self._come = [descriptor for descriptor in self._come if descriptor != voice.of_threads]
+            for pipe in voice.pipes_of_threads:
+                self._poll.unregister(pipe)
+            self._come = [pipe for pipe in self._come if pipe not in voice.pipes_of_threads]
 
     def close(self):
         if self._poll:

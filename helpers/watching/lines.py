@@ -93,6 +93,10 @@ class LineFollower:
     def _growth(self):
         return self.attribution.label, self.attribution.recent, self.attribution.is_open
 
+    def settle(self):
+        """Find out now whose the latest growth was."""
+        self._divide()
+
     def lines(self, peak):
         """[(place, bytes)] at the peak, the largest first; see `Attribution.finish`."""
         self._divide()

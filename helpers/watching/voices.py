@@ -10,18 +10,9 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from helpers.watching import names
-from helpers.watching.answering import (
-    BEGIN,
-    BEGINS,
-    END,
-    ENDS,
-    FREE,
-    HELLO,
-    OWN,
-    PIPES,
-    make_pipes,
-)
+from helpers.watching.answering import FREE, HELLO, OWN, PIPES, make_pipes
 from helpers.watching.own_lines import FLOOR, is_own
+from helpers.watching.own_threads import BEGIN, BEGINS, END, ENDS, NO_SLOT, SLOTS, name_of_pipe
 
 PIECE = 2**16
 WAITING = 4
@@ -54,15 +45,17 @@ class Told(NamedTuple):
 
 
 class Growing(NamedTuple):
-    """What a thread said in the midst of growing: its line."""
+    """What a thread said in the midst of growing: its line, and its slot if it is not the main thread."""
 
     line: tuple
+    slot: int = 0
 
 
 class Started(NamedTuple):
-    """A thread of Python's has begun, and may be signalled."""
+    """A thread of Python's has begun, and may be signalled with this number, if it is not 0."""
 
     thread: int
+    slot: int
 
 
 class Ended(NamedTuple):
@@ -101,9 +94,8 @@ class Voices:
                     *numbers, name = value.split()
                     pid, grows, inherited = map(int, numbers)
                     self._libraries = []
-                    found.append(
-                        (Voice(pid, bool(grows), self._taken(pid, name), self._libraries), inherited)
-                    )
+                    pipes = self._taken(pid, name)
+                    found.append((Voice(pid, bool(grows), pipes, self._libraries, self.folder), inherited))
             elif kind == "library":
                 self._libraries.append(value)
         self._prepare()
@@ -143,27 +135,55 @@ def _open_all(paths):
 class Voice:
     """What one process says: `hear` it now and then."""
 
-    def __init__(self, pid, grows, pipes, libraries):
-        """`libraries` is a list that may still grow: what belongs to none of them is the process's own."""
-        self.pid, self.grows, self._pipes = pid, grows, pipes
-        for pipe in pipes:
-            with suppress(OSError):
-                fcntl.fcntl(pipe, F_SETPIPE_SZ, ROOM)
-        self._readers = Talk(libraries), StackReader(libraries), Talk(libraries)
+    def __init__(self, pid, grows, pipes, libraries, folder):
+        """`libraries` is a list that may still grow: what belongs to none of them is the process's own. In `folder` it
+        makes pipes for its threads."""
+        self.pid, self.grows, self._libraries, self._folder = pid, grows, libraries, folder
+        self._told, self._stuck = (_Ear(pipes[0], Talk(libraries)), _Ear(pipes[1], StackReader(libraries)))
+        self._threads = {SLOTS[0]: _Ear(pipes[2], Talk(libraries, SLOTS[0]))}
+        self.tell_of_pipe = None
+        """Called with each pipe of threads that is opened."""
 
     def hear(self):
         """What the main thread said, in order, `Growing` and `Told`; the lines of threads that were asked at once; and
         what other threads said: that they `Started`, that they are `Growing`, that they `Ended`."""
-        return [reader.feed(read_all(pipe)) for reader, pipe in zip(self._readers, self._pipes, strict=True)]
+        of_threads = self._threads[SLOTS[0]].hear()
+        for word in of_threads:
+            if isinstance(word, Started) and word.slot not in (NO_SLOT, *self._threads):
+                self._open(word.slot)
+        for slot in list(self._threads)[1:]:
+            of_threads += self._threads[slot].hear()
+        return self._told.hear(), self._stuck.hear(), of_threads
+
+    def _open(self, slot):
+        path = os.path.join(self._folder, name_of_pipe(self.pid, slot))
+        with suppress(OSError):  # it is gone, or says what is not so
+            [pipe] = _open_all([path])
+            os.unlink(path)
+            self._threads[slot] = _Ear(pipe, Talk(self._libraries, slot))
+            if self.tell_of_pipe:
+                self.tell_of_pipe(pipe)
 
     @property
-    def of_threads(self):
-        """A descriptor that can be read when a thread beside the main one has said something."""
-        return self._pipes[2]
+    def pipes_of_threads(self):
+        """They can be read when a thread beside the main one has said something."""
+        return [ear.pipe for ear in self._threads.values()]
 
     def close(self):
-        for pipe in self._pipes:
-            os.close(pipe)
+        for ear in (self._told, self._stuck, *self._threads.values()):
+            os.close(ear.pipe)
+
+
+class _Ear:
+    """A pipe, and who understands what comes out of it."""
+
+    def __init__(self, pipe, reader):
+        self.pipe, self._reader = pipe, reader
+        with suppress(OSError):
+            fcntl.fcntl(pipe, F_SETPIPE_SZ, ROOM)
+
+    def hear(self):
+        return self._reader.feed(read_all(self.pipe))
 
 
 def read_all(pipe):
@@ -178,15 +198,14 @@ def read_all(pipe):
 class Talk:
     """Stacks as `faulthandler` writes them, in small pieces, and between them what Python told."""
 
-    def __init__(self, libraries):
-        self._libraries = libraries
-        self._stacks, self._partial = StackReader(libraries), b""
+    def __init__(self, libraries, slot=NO_SLOT):
+        self._stacks, self._partial, self._slot = StackReader(libraries), b"", slot
 
     def feed(self, piece):
         said, text = [], self._partial + piece
         while True:
             stack, begin, rest = text.partition(BEGIN)
-            said += map(Growing, self._stacks.feed(stack))
+            said += [Growing(line, self._slot) for line in self._stacks.feed(stack)]
             told, end, text = rest.partition(END)
             if not end:
                 self._partial = begin + rest

@@ -101,6 +101,21 @@ def grow_in_a_forked_child():
     return os.waitpid(pid, 0)[1], int(parent[0])
 
 
+def grow_in_a_thread_of_a_forked_child():
+    def work():
+        child = np.ones(300 * MB, np.uint8)
+        kept.append(child)
+        time.sleep(0.3)
+
+    kept = []
+    if os.fork() == 0:
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        os._exit(0)
+    return os.wait()[1]
+
+
 @pytest.mark.parametrize(
     ("job", "expected"),
     [
@@ -111,12 +126,38 @@ def grow_in_a_forked_child():
         (take_one_after_the_other_in_a_thread, {"first": 300, "second": 200}),
         (grow_among_many_threads, {"block": 300}),
         (grow_in_a_forked_child, {"parent": 100, "child": 300}),
+        (grow_in_a_thread_of_a_forked_child, {"child": 300}),
     ],
 )
 def test_each_line_has_the_bytes_that_it_took(job, expected):
     found = bytes_of(run(job, ram="1 GB"))
     for word, size in expected.items():
         assert found.get(word, 0) == within(size * MB), found
+
+
+def grow_in_two_threads_at_once():
+    def work_on_the_first():
+        kept.append(np.ones(300 * MB, np.uint8))
+
+    def work_on_the_second():
+        kept.append(np.ones(200 * MB, np.uint8))
+
+    kept = []
+    threads = [threading.Thread(target=work) for work in (work_on_the_first, work_on_the_second)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return len(kept)
+
+
+def test_what_two_threads_take_at_once_is_theirs():
+    """Which of them has how much of it cannot always be told, and then they share it."""
+    first = grow_in_two_threads_at_once.__code__.co_firstlineno + 2
+    lines = run(grow_in_two_threads_at_once, ram="1 GB").lines
+    theirs = [line for line in lines if f":{first}" in line.where or f":{first + 3}" in line.where]
+    assert sum(line.bytes for line in theirs) == within(500 * MB), lines
+    assert all(any(f":{number}" in line.where for line in theirs) for number in (first, first + 3)), lines
 
 
 def one_allocation():

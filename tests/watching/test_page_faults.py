@@ -134,7 +134,7 @@ def test_a_descriptor_that_became_another_file_is_noticed_and_not_closed(faults,
 
 def test_nothing_of_it_needs_this_package():
     """The doctor's hook takes these files into other people's programs."""
-    for name in ("answering", "own_lines", "own_memory", "page_faults", "signal_stack"):
+    for name in ("answering", "own_lines", "own_memory", "own_threads", "page_faults", "signal_stack"):
         with open(os.path.join(os.path.dirname(page_faults.__file__), f"{name}.py")) as file:
             imports = [line for line in file if line.lstrip().startswith(("import ", "from "))]
         modules = {line.split()[1].split(".")[0] for line in imports} - {""}

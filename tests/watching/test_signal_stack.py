@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from helpers.watching import answering, signal_stack
+from helpers.watching import answering, own_threads, signal_stack
 
 pytestmark = pytest.mark.skipif(answering.ASK is None, reason="no real-time signals on this system")
 HERE = Path(__file__).parents[2]
+TOUCHED = own_threads.SLOTS[0] if own_threads.SLOTS else None
 PROGRAM = """
 import _thread, os, signal, threading
 from helpers.watching import answering, signal_stack
@@ -69,11 +70,11 @@ def answers(tmp_path):
     import faulthandler
 
     with (tmp_path / "stacks").open("w") as file:
-        signal.signal(answering.TOUCHED, signal.SIG_IGN)
-        faulthandler.register(answering.TOUCHED, file=file, all_threads=False, chain=True)
+        own_threads.do_nothing_at(TOUCHED)
+        own_threads.write_stack_at(TOUCHED, file)
         yield
-        faulthandler.unregister(answering.TOUCHED)
-        signal.signal(answering.TOUCHED, signal.SIG_DFL)
+        faulthandler.unregister(TOUCHED)
+        signal.signal(TOUCHED, signal.SIG_DFL)
 
 
 def test_a_thread_that_says_its_line_finds_errno_as_it_was(answers):
@@ -92,7 +93,7 @@ def test_a_thread_that_says_its_line_finds_errno_as_it_was(answers):
         thread = threading.Thread(target=read)
         thread.start()
         for _ in range(5_000):
-            signal.pthread_kill(thread.ident, answering.TOUCHED)
+            signal.pthread_kill(thread.ident, TOUCHED)
             time.sleep(0.0001)  # else they would be handled one within the other
         done.set()
         thread.join()

@@ -102,7 +102,7 @@ def test_what_a_process_said_is_heard_though_it_died_before_anybody_looked(voice
     introduce(voices, f"process 11 1 0 {name}\nlibrary {LIBRARY}\n")
     [(voice, inherited)] = voices.new()
     assert (voice.pid, voice.grows, inherited) == (11, True, 0)
-    assert voice.hear() == [[Growing(OWN), TOLD], [], []]
+    assert voice.hear() == ([Growing(OWN), TOLD], [], [])
     voice.close()
 
 
@@ -126,5 +126,7 @@ def test_nonsense_introduces_nobody(voices):
 
 
 def test_a_thread_that_begins_or_ends_says_so_in_the_midst_of_a_stack():
-    text = STACK[:20] + b"\x1ebegins 77\x1f" + STACK[20:] + b"\x1eends 77 5\x1f\x1eends 77\x1f\x1ebegins\x1f"
-    assert Talk([LIBRARY]).feed(text) == [Started(77), Growing(OWN), Ended(77, 5)]
+    text = (
+        STACK[:20] + b"\x1ebegins 77 59\x1f" + STACK[20:] + b"\x1eends 77 5\x1f\x1eends 77\x1f\x1ebegins\x1f"
+    )
+    assert Talk([LIBRARY], 58).feed(text) == [Started(77, 59), Growing(OWN, 58), Ended(77, 5)]
