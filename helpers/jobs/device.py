@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 
 from helpers import gpu
+from helpers.watching.sampler import pause_after
 
 POOL_OVERHEAD = 16 * gpu.MIB
 """What the allocator needs beside the one region that holds everything (measured on TensorFlow 2.21)."""
@@ -30,16 +31,15 @@ class Device:
 class Reporter(threading.Thread):
     """In the job: writes down every few milliseconds what only the job itself can read, the memory of its device."""
 
-    INTERVAL = 0.009
-
     def __init__(self, device, log):
         super().__init__(name="memory-reporter", daemon=True)
         self.device, self.log = device, log
 
     def run(self):
+        began = time.monotonic()
         while True:
             self.report()
-            time.sleep(self.INTERVAL)
+            time.sleep(pause_after(time.monotonic() - began))
 
     def report(self):
         current, peak = self.device.read()

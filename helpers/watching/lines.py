@@ -19,7 +19,7 @@ LEAST_CHANGE = 2**19
 QUESTIONS_BELOW_PEAK = 20, 1
 """At once, and per second: a training loop takes and gives back the same memory again and again. Above the highest
 point so far every growth is asked for."""
-LARGE_BELOW_PEAK, LARGE_SHARE = (20, 10), 0.02
+LARGE_BELOW_PEAK, LARGE_SHARE = (40, 2), 0.02
 """The same for growth by so much of the highest point: that may be a line of its own."""
 LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 OURS = (str(machine.HERE),)

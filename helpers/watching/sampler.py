@@ -9,7 +9,9 @@ from helpers.watching.page_faults import Allowance
 from helpers.watching.pages import reach
 from helpers.watching.shared_memory import SharedFiles
 
-INTERVAL = 0.009
+INTERVAL, LATER, READINGS = 0.009, 0.04, 200
+"""Seconds between two readings, at first and in the end, and how many of them the curve of a job has at least: the longer
+it runs, the rarer they are."""
 GROWING = 0.002
 FASTEST = 0.001
 SECONDS_TO_LOOK = 0.1
@@ -22,9 +24,19 @@ FAST_READINGS_BELOW_PEAK = 200, 5
 point between the two is seen; a training loop that does so all the time is not."""
 FASTEST_GROWTH = 8e9
 """Bytes per second: memory fills no faster, so a watchdog may sleep until a job could reach its budget."""
+MANY_READINGS = 5
 WORTH_A_WORD = 0.05
 EXACT_DUTY = 0.01
 """The share of the time that may go into exact readings of a family of processes."""
+
+
+def pause_after(seconds):
+    """Between two readings of a job that has run for so long.
+
+    >>> pause_after(1), pause_after(5), pause_after(3600)
+    (0.009, 0.025, 0.04)
+    """
+    return min(LATER, max(INTERVAL, seconds / READINGS))
 
 
 class Sampler:
@@ -108,10 +120,13 @@ class Sampler:
 
     def pause(self):
         """Seconds until the next reading: short at new heights, and when a watchdog's budget is near."""
-        pause = GROWING if self._growing else INTERVAL
+        pause = GROWING if self._growing else pause_after(self.moment - self.started)
         if self.limiter.in_kernel:
             return pause
-        return min(pause, max(FASTEST, (self.limiter.budget - self.used) / FASTEST_GROWTH))
+        seconds_to_fill = (self.limiter.budget - self.used) / FASTEST_GROWTH
+        if pause > INTERVAL:  # children of the job may be found only with the reading after the next
+            pause = max(INTERVAL, min(pause, seconds_to_fill / MANY_READINGS))
+        return min(pause, max(FASTEST, seconds_to_fill))
 
     @property
     def held(self):
