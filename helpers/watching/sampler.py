@@ -10,8 +10,8 @@ from helpers.watching.pages import reach
 from helpers.watching.shared_memory import SharedFiles
 
 INTERVAL, LATER, READINGS = 0.009, 0.04, 200
-"""Seconds between two readings, at first and in the end, and how many of them the curve of a job has at least: the longer
-it runs, the rarer they are."""
+"""Seconds between two readings, at first and in the end, and how many of them the curve of a job has at least: the
+longer it runs, the rarer they are."""
 GROWING = 0.002
 FASTEST = 0.001
 SECONDS_TO_LOOK = 0.1
