@@ -1,6 +1,7 @@
 """What several tests share: the check that a job leaves nothing behind, and a folder for data."""
 
 import os
+import signal
 import tempfile
 import time
 from pathlib import Path
@@ -9,6 +10,11 @@ import psutil
 import pytest
 
 from helpers.watching import cgroups, names, shared_memory
+
+for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
+    # a shell that starts the tests in the background has them ignore these, and so whatever they start would
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual)
 
 OWNERS = {str(os.getpid())}
 """This process and every worker that it ever had: what bears their number is ours to remove."""
