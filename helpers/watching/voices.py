@@ -111,7 +111,9 @@ class Voices:
         takes with it whatever lies in pipes that nobody else has open."""
         while len(self._free) < WAITING:
             name = f"{FREE}{next(self._numbers)}"
-            self._free[name] = _open_all(make_pipes(self._path(name)))
+            making = self._path(f"making.{name}")  # nobody may take them before they are open
+            self._free[name] = _open_all(make_pipes(making))
+            os.rename(making, self._path(name))
 
     def _taken(self, pid, name):
         """The pipes that a process has taken, or has made itself."""

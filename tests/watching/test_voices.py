@@ -3,6 +3,7 @@
 import itertools
 import os
 import sysconfig
+import threading
 
 import pytest
 from hypothesis import given
@@ -117,6 +118,30 @@ def test_more_processes_than_were_expected_make_their_own_pipes(voices):
     assert take(voices, 17)[0] not in names  # there are new ones
     for voice, _ in found:
         voice.close()
+
+
+def test_who_takes_pipes_the_moment_that_they_are_there_finds_them_open():
+    """As a storm of forked children does."""
+    voices, taken, is_over = Voices(), [], threading.Event()
+
+    def take_all():
+        while not is_over.is_set():
+            name, paths = take(voices, next(numbers))
+            taken.append(all(os.path.exists(path) for path in paths) and name != answering.OWN)
+            introduce(voices, f"process {next(numbers)} 0 0 {name}\n")
+
+    numbers = itertools.count(100)
+    thread = threading.Thread(target=take_all)
+    thread.start()
+    try:
+        for _ in range(2000):
+            for voice, _ in voices.new():
+                voice.close()
+    finally:
+        is_over.set()
+        thread.join()
+        voices.close()
+    assert True in taken
 
 
 def test_nonsense_introduces_nobody(voices):
