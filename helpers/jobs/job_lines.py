@@ -39,7 +39,7 @@ class JobLines:
         """Its function is over: whoever has grown was in it, and can still be told apart."""
         if self._member:
             self._look(sampler, vram)
-            self._member.follower.settle()
+            self._member.follower.settle(sampler.peak_held)
 
     def _look(self, sampler, vram):
         if self._on_device:

@@ -107,10 +107,10 @@ class Watch:
         pause = self.sampler.pause() if self.ready else INTERVAL
         self.next_tick = max(self.next_tick, now - pause) + pause  # in step, unless it is very late
 
-    def _tick(self, now):
+    def _tick(self, now, in_full=False):
         if self.device:
             self._read_vram()
-        used = self.sampler.tick()
+        used = self.sampler.tick(in_full)
         self.utilisation.tick(now - self.began)
         if self.limiter.exceeded(used):
             self._end("budget")
@@ -205,7 +205,7 @@ class Watch:
 
     def _on_mapped(self, message):
         """Its function is over, and it waits: a kill that is counted by now, of a child perhaps, came before."""
-        self._tick(time.monotonic())
+        self._tick(time.monotonic(), in_full=True)
         self.job_lines.settle(self.sampler, self.current_vram)
         self.mapped = message.facts["files"]
         self.returned = message.facts["returned"] and not self.limiter.ended()

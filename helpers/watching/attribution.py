@@ -120,10 +120,10 @@ class Attribution:
             self._before_question.line = self._either(line)  # until it tells more
         self.label.line, self.is_open, self.owed = line, True, 0
 
-    def told(self, line, level=None, faults=None, highest=0, since=None):
+    def told(self, line, level=None, faults=None, highest=0, since=None, shares=()):
         """The process is in this line, between two instructions, and holds `level` bytes; `highest` is what it held at
         the most so far, and `since` what it held when it was between two instructions before. What has grown since it
-        last told belongs to the line that began to grow, if any did."""
+        last told belongs to the line that began to grow, if any did; `shares` are other threads' of what is unseen."""
         if level is not None:
             self.ask()
             self.read(level, faults)
@@ -131,8 +131,9 @@ class Attribution:
         if since is not None:
             self._hand_over({self._before_question, self.label}, Label(grown), max(0, level - since))
         self._resolve(grown, before=self._either(grown))
-        if level is not None:
-            self._notice_a_spike(highest, Label(grown))
+        is_new, self._highest = highest > self._highest, max(self._highest, highest)
+        if is_new and level is not None:
+            self.rises(highest, shares, Label(grown))
         self.label, self.is_open, self._last, self.owed = Label(), False, line or self._last, 0
         self._is_recent = False
 
@@ -240,15 +241,26 @@ class Attribution:
         self._peak, self._is_recent = level, True
         self._at_peak = [(block.label, block.size) for block in self._blocks]
 
-    def _notice_a_spike(self, highest, label):
-        """It held more for a moment since it last told than any reading saw: on top of the highest one since."""
-        is_new, self._highest = highest > self._highest, max(self._highest, highest)
-        if is_new and highest > max(self.level, self._peak) + LEAST_SPIKE:
-            if not self._is_recent or self.level > self._peak:
-                self._peak = 0
-                self._remember_peak(self.level)
-            self._at_peak.append((label, highest - self._peak))
-            self._peak = highest
+    def unseen(self, highest):
+        """If it held more for a moment than ever before and than any reading saw: by how much more than the highest of
+        late."""
+        if highest <= max(self.level, self._peak) + LEAST_SPIKE:
+            return 0
+        return highest - (max(self.level, self._peak) if self._is_recent else self.level)
+
+    def rises(self, highest, shares, label=None):
+        """It held so much for a moment: on top of the highest reading of late. These shares of what is `unseen` are
+        other threads', the rest stands under a label, that of what grows now if none is given."""
+        unseen = self.unseen(highest)
+        if not unseen:
+            return
+        if not self._is_recent or self.level > self._peak:
+            self._peak = 0
+            self._remember_peak(self.level)
+        parts = [(of_thread, int(unseen * share)) for of_thread, share in shares]
+        rest = unseen - sum(size for _, size in parts)
+        self._at_peak += [*parts, (label or self.label, max(0, rest))]
+        self._peak = highest
 
 
 def both(first, second):

@@ -80,22 +80,24 @@ class LineFollower:
         is_large = self.attribution.owed > LARGE_SHARE * self._highest
         return (is_large and self._large_below_peak.take(now)) or self._below_peak.take(now)
 
-    def _divide(self, must=True):
+    def _divide(self, must=True, unseen=0):
         """Find out which part of the latest growth is other threads'; unless it must be known now, that may wait."""
         if self._on_device:
             return True
         self._unlooked = 0
-        is_known = self._threads.look(*self._growth(), must)
+        is_known = self._threads.look(*self._growth(unseen), must)
         if is_known:
             self.attribution.divide(self._threads.shares)
         return is_known
 
-    def _growth(self):
-        return self.attribution.label, self.attribution.recent, self.attribution.is_open
+    def _growth(self, unseen=0):
+        return self.attribution.label, self.attribution.recent + unseen, self.attribution.is_open
 
-    def settle(self):
-        """Find out now whose the latest growth was."""
-        self._divide()
+    def settle(self, peak):
+        """Find out now whose the latest growth was, and what was held for a moment at the `peak`."""
+        if not self._on_device:
+            self._divide(unseen=self.attribution.unseen(peak))
+            self.attribution.rises(peak, self._threads.shares)
 
     def lines(self, peak):
         """[(place, bytes)] at the peak, the largest first; see `Attribution.finish`."""
@@ -135,9 +137,12 @@ class LineFollower:
             self._unlooked += max(0, told.held - self.attribution.level)
             self.attribution.ask()
             self.attribution.read(told.held, told.faults)
-            if self.attribution.recent >= LEAST_GROWTH:  # before all of it is taken for this line's
-                self.attribution.divide(self._threads.told(*self._growth(), told))
-            self.attribution.told(line, told.held, told.faults, told.highest - told.files, told.since)
+            highest, shares = told.highest - told.files, []
+            unseen = self.attribution.unseen(highest)
+            if self.attribution.recent + unseen >= LEAST_GROWTH:  # before all of it is taken for this line's
+                shares = self._threads.told(*self._growth(unseen), told)
+                self.attribution.divide(shares)
+            self.attribution.told(line, told.held, told.faults, highest, told.since, shares)
 
     def _take_at_once(self, line):
         """A thread that was asked in the midst of its work has answered."""

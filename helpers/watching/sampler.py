@@ -64,9 +64,10 @@ class Sampler:
         self._charged_base = self.limiter.charged()
         self._exact_base = None if self.limiter.in_kernel else self._exact()
 
-    def tick(self):
+    def tick(self, in_full=False):
         """Take one reading; returns the bytes that the job's whole tree has added."""
         now = time.monotonic()
+        self._full_at = 0.0 if in_full else self._full_at
         spike = 0
         if self._is_as_before(now):
             self._growing = False

@@ -11,14 +11,15 @@ from helpers.watching.slots import SMALL_PAGE, Slot
 from helpers.watching.voices import Ended, Started
 
 LEAST_FAULTS = 8
-HUGE_PAGE = int(0.95 * 2**21)
+LARGEST_PAGE = 2**21
+HUGE_PAGE = int(0.95 * LARGEST_PAGE)
 """Pages are all small ones below the first, and nearly all huge ones above the second; in between there are both, and
 the bytes of a fault are not known."""
 NEXT_TO_NOTHING = 0.1
 """Of the pages: a thread that has touched no more than that beside others has not grown itself."""
 BYTES_BETWEEN, FEW, MOST_FAULTS, MUCH = 2**21, 8, 32, 2**22
 """So many bytes are between two words of a thread, where these are many more than its few first pages."""
-WORDS = 16
+WORDS = 64
 """So often each says its line until it is asked again."""
 AGAIN = 20, 5
 """How often those that have spoken are asked again, at once and per second, while nothing grows."""
@@ -133,15 +134,22 @@ class OtherThreads:
         total = mains + part * sum(slot.new for slot in self._slots.values())
         if total <= 0:  # they were counted before
             return False
-        self._own, self._silent = max(own, self._own), max(silent, self._silent)
         self._page = grown / total
-        self.shares = self._divided(main, main_grows, mains, total, part) if part else []
+        if (
+            grown <= 1.1 * total * LARGEST_PAGE
+        ):  # else it was for a moment between two looks: of those who grew last
+            self.shares = self._divided(main, main_grows, mains, total, part) if part else []
+        self._settle(own, silent, part)
+        self._period = FEW if grown < MUCH else min(max(1, int(BYTES_BETWEEN / self._page)), MOST_FAULTS)
+        return True
+
+    def _settle(self, own, silent, part=1.0):
+        """Whose the latest page faults are is known, or this part of the threads'."""
+        self._own, self._silent = max(own, self._own), max(silent, self._silent)
         for slot in self._slots.values():
             slot.begin_anew(part)
         self._others = self._silent + sum(slot.faults - slot.new for slot in self._slots.values())
         self._faults_before = dict(self._faults)
-        self._period = FEW if grown < MUCH else min(max(1, int(BYTES_BETWEEN / self._page)), MOST_FAULTS)
-        return True
 
     def _divided(self, main, main_grows, mains, total, part):
         """[(label, share)]: of pages of one kind their number tells; else only who has grown at all."""
@@ -151,11 +159,11 @@ class OtherThreads:
                 (label, part * slot.new / total * share)
                 for slot in self._slots.values()
                 if slot.new
-                for label, share in slot.labels(main, slot.new > most)
+                for label, share in slot.labels(main, most)
             ]
         growing = [slot for slot in self._slots.values() if part * slot.new > NEXT_TO_NOTHING * total]
         growing.sort(key=lambda slot: -slot.new)
-        labels = [slot.labels(main, is_unsure=True) for slot in growing]
+        labels = [slot.labels(main, most, is_mixed=True) for slot in growing]
         if not main_grows and len(labels) == 1:
             return labels[0]
         either = [parts[0][0] for parts in labels]
@@ -164,6 +172,10 @@ class OtherThreads:
 
     def rest(self):
         """Nothing has grown: what they said a while ago was about nothing, and they may say more of what comes."""
+        if any(slot.heard for slot in self._slots.values()):
+            counted = self._count()
+            if counted:  # the few pages at the end of a block, whose bytes are next to nothing
+                self._settle(*counted)
         has_spoken = [slot.rest() for slot in self._slots.values()]
         if any(has_spoken) and self._again.take(time.monotonic()):
             self.ask()

@@ -23,18 +23,27 @@ def lines_of(labels):
 def test_the_number_of_words_tells_the_parts_of_the_lines():
     slot = slot_after(40, FIRST, SECOND, FIRST, FIRST)
     assert slot.new == 40
-    assert lines_of(slot.labels(MAIN, is_unsure=False)) == {FIRST: 0.75, SECOND: 0.25}
+    assert lines_of(slot.labels(MAIN, most=99)) == {FIRST: 0.75, SECOND: 0.25}
 
 
 def test_where_it_does_not_the_two_lines_share_all():
     slot = slot_after(40, FIRST, SECOND, FIRST)
-    assert lines_of(slot.labels(MAIN, is_unsure=True)) == {(FIRST, SECOND): 1.0}
-    assert lines_of(slot_after(40, FIRST).labels(MAIN, is_unsure=True)) == {FIRST: 1.0}
+    assert lines_of(slot.labels(MAIN, most=99, is_mixed=True)) == {(FIRST, SECOND): 1.0}
+    assert lines_of(slot.labels(MAIN, most=39)) == {(FIRST, SECOND): 1.0}
+    assert lines_of(slot_after(40, FIRST).labels(MAIN, most=99, is_mixed=True)) == {FIRST: 1.0}
+
+
+def test_or_the_line_and_the_next_one():
+    slot = slot_after(40, FIRST)
+    [(label, _)] = slot.labels(MAIN, most=39)
+    assert label.line == FIRST
+    slot.hear(SECOND)
+    assert label.line == (FIRST, SECOND)
 
 
 def test_who_says_nothing_may_do_so_later_and_else_belongs_to_the_main_thread():
     slot = slot_after(40)
-    [(label, _)] = slot.labels(MAIN, is_unsure=False)
+    [(label, _)] = slot.labels(MAIN, most=99)
     assert label.line == MAIN.line
     slot.hear(FIRST)
     assert label.line == FIRST
@@ -42,10 +51,10 @@ def test_who_says_nothing_may_do_so_later_and_else_belongs_to_the_main_thread():
 
 def test_what_comes_between_two_lines_is_shared_by_them():
     slot = slot_after(40, FIRST)
-    slot.labels(MAIN, is_unsure=False)
+    slot.labels(MAIN, most=99)
     slot.begin_anew()
     slot.count({77: 50})
-    [(label, _)] = slot.labels(MAIN, is_unsure=False)
+    [(label, _)] = slot.labels(MAIN, most=99)
     assert label.line == FIRST
     slot.hear(SECOND)
     assert label.line == (FIRST, SECOND)
@@ -72,9 +81,12 @@ def test_who_may_have_spoken_is_asked_again():
     assert slot.may_have_spoken(8)
 
 
-def test_what_was_said_while_nothing_grew_counts_for_a_while():
-    slot = slot_after(40, FIRST)
+def test_what_was_said_while_nothing_grew_is_the_line_before():
+    slot = slot_after(40, FIRST, FIRST)
     assert slot.rest()
-    assert slot.heard == {FIRST: 1}
+    slot.hear(SECOND)
+    assert lines_of(slot.labels(MAIN, most=99)) == {SECOND: 1.0}
     slot.rest()
-    assert not slot.heard
+    slot.rest()
+    [(label, _)] = slot.labels(MAIN, most=99)
+    assert label.line == SECOND
