@@ -24,6 +24,7 @@ from helpers.watching.sampler import INTERVAL, Sampler
 PIECE = 65_536
 LIVE_INTERVAL = 0.2
 SECONDS_TO_PREPARE = 120
+SECONDS_OF_A_WORD = 0.001  # until a thread that has begun to say something has said it
 
 
 class CallerIsGone(Exception):
@@ -74,7 +75,7 @@ class Watch:
         limiter = limits.best(self.task.on_limit, self.task.limiter).limiter
         self.temporary_folder = tempfile.mkdtemp(prefix=names.new_prefix())
         self.job_lines = JobLines()
-        self.job_lines.register(self.selector, self._look_at_once)
+        self.job_lines.register(self.selector, self._look_soon)
         folders = (self.temporary_folder, self.job_lines.folder)
         self.job = Job(self.task, folders, self.fork, self.caller.fileno())
         self.limiter = limiter(self.job.pid)
@@ -91,8 +92,8 @@ class Watch:
     def _on_end(self, end):
         self.may_have_ended = True
 
-    def _look_at_once(self):
-        self.next_tick = min(self.next_tick, time.monotonic())
+    def _look_soon(self):
+        self.next_tick = min(self.next_tick, time.monotonic() + SECONDS_OF_A_WORD)
 
     def _step(self):
         for key, _ in self.selector.select(max(0.0, self.next_tick - time.monotonic())):

@@ -67,7 +67,8 @@ class LineFollower:
             self._threads.rest()
             return
         level = self.attribution.level
-        if level < self._highest + LEAST_GROWTH and not self._may_ask_below_peak(time.monotonic()):
+        is_new = level >= self._highest + LEAST_GROWTH or self._threads.are_awaited
+        if not is_new and not self._may_ask_below_peak(time.monotonic()):
             return
         self._highest = max(self._highest, level)
         is_divided = self._divide(must=False)

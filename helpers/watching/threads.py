@@ -50,6 +50,11 @@ class OtherThreads:
         started = [thread for slot in self._slots.values() for thread in slot.started]
         return max((self.pid, *started), key=self._touched)
 
+    @property
+    def are_awaited(self):
+        """Whether a look was put off until they have spoken."""
+        return self._waits_since is not None
+
     def _touched(self, thread):
         return self._faults.get(thread, 0) - self._faults_before.get(thread, 0)
 
