@@ -62,6 +62,9 @@ class OtherThreads:
         """Those that Python starts have said that they begin, where they grow, and that they end."""
         for word in said:
             if isinstance(word, Started):
+                self._end(
+                    word.thread, self._faults.get(word.thread, 0)
+                )  # of an earlier one that could not say so
                 self._slot_of[word.thread] = slot = self._slots.setdefault(word.slot, Slot())
                 slot.started.add(word.thread)
                 self._faults.pop(word.thread, None)
@@ -140,9 +143,10 @@ class OtherThreads:
         if total <= 0:  # they were counted before
             return False
         self._page = grown / total
+        fits_into_pages = grown <= 1.1 * total * LARGEST_PAGE
         if (
-            grown <= 1.1 * total * LARGEST_PAGE
-        ):  # else it was for a moment between two looks: of those who grew last
+            fits_into_pages
+        ):  # else it was there for a moment between two looks, and belongs to those who grew last
             self.shares = self._divided(main, main_grows, mains, total, part) if part else []
         self._settle(own, silent, part)
         self._period = FEW if grown < MUCH else min(max(1, int(BYTES_BETWEEN / self._page)), MOST_FAULTS)

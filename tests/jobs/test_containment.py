@@ -24,6 +24,9 @@ BUDGET = "150 MB"
 PIECE = 10_000_000
 HERE = Path(__file__).parents[2]
 
+MOST = {"cgroup v2": 1.3, "cgroup v1": 1.3, "watchdog": 2}
+"""Of the budget. The watchdog reads and then kills, and how late it is depends on what else the machine does: the
+README says what was measured (`python -m benchmarks.overshoot`)."""
 LIMITERS = [
     pytest.param(
         limiter.name,
@@ -117,7 +120,7 @@ def test_a_bomb_is_killed_at_its_budget(job, limiter):
     trial = run(job, ram=BUDGET, limiter=limiter, timeout=60)
     assert (trial.outcome, trial.exit_code) == ("killed", 137), trial.log
     assert trial.limiter == limiter
-    assert 0.85 * trial.ram_budget < trial.peak_ram < 1.3 * trial.ram_budget
+    assert 0.85 * trial.ram_budget < trial.peak_ram < MOST[limiter] * trial.ram_budget
     assert trial.verdict == "Killed: it went over its RAM budget of 150 MB (SIGKILL, exit code 137)."
 
 
