@@ -127,7 +127,8 @@ BACKGROUND = """
 import os, sys, time
 from pathlib import Path
 if os.fork() == 0:
-    Path("child").write_text(str(os.getpid()))
+    Path("new").write_text(str(os.getpid()))
+    os.replace("new", "child")
     while not Path("go").exists():
         time.sleep(0.02)
     for number in range(100):
