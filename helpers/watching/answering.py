@@ -88,10 +88,11 @@ class Voice:
         if grows or is_forked:
             signal_stack.enlarge()
         hello = os.open(os.path.join(folder, HELLO), os.O_WRONLY | os.O_NONBLOCK)
-        base = sum(memory(self.pid)[:2]) if is_forked else 0
+        anonymous, shared, *_, faults = memory(self.pid)
+        base = anonymous + shared if is_forked else 0
         places = "".join(f"library {place}\n" for place in self.libraries)
         grows = int(self._growth is not None)
-        os.write(hello, f"process {self.pid} {grows} {base} {name}\n{places}".encode())
+        os.write(hello, f"process {self.pid} {grows} {base} {faults} {name}\n{places}".encode())
         os.close(hello)
 
     def _may_have(self, number):

@@ -18,7 +18,7 @@ MANY_BLOCKS = 500
 
 class Label:
     """Who took some bytes, which may become known only later: a line, two lines, or None as long as nobody is known.
-    `otherwise` is the label that counts if it never does; `either` are two labels of which one is right."""
+    `otherwise` is the label that counts if it never does; `either` are labels of which one is right."""
 
     def __init__(self, line=None, otherwise=None, either=()):
         self._line, self._otherwise, self._either = line, otherwise, either
@@ -53,7 +53,7 @@ class Attribution:
 
     def __init__(self, baseline=0):
         self.level = self._peak = self._highest = baseline
-        self._blocks = []
+        self._blocks, self._many = [], MANY_BLOCKS
         self._at_peak, self._is_recent = [], False
         self._last = None
         self.label, self.is_open = Label(), False
@@ -96,13 +96,18 @@ class Attribution:
 
     def _hand_over(self, labels, to, size):
         """Give bytes that stand under one of some labels to another one, the latest first."""
-        for block in reversed(list(self._blocks)):
-            if size > 0 and block.label.root in labels:
+        for place in range(len(self._blocks) - 1, -1, -1):
+            if size <= 0:
+                break
+            block = self._blocks[place]
+            if block.label.root in labels:
                 taken = min(size, block.size)
                 block.size -= taken
                 size -= taken
-                self._blocks.insert(self._blocks.index(block) + 1, Block(to, taken))
+                both_parts = [block, Block(to, taken)]
+                self._blocks[place : place + 1] = [part for part in both_parts if part.size]
                 self.owed = max(0, self.owed - taken)
+        self._merge()
 
     def ask(self):
         """The process is asked now: what has grown by now grew before the line that will answer was seen."""
@@ -209,11 +214,12 @@ class Attribution:
             self._blocks[-1].size += size
         elif size > 0:
             self._blocks.append(Block(label, size))
-        if len(self._blocks) > MANY_BLOCKS:
-            self._merge()
+        self._merge()
 
     def _merge(self):
-        """Neighbours of the same line become one; the last ones may still get another line."""
+        """If there are many, neighbours of the same line become one; the last ones may still get another line."""
+        if len(self._blocks) <= self._many:
+            return
         merged = self._blocks[:1]
         for block in self._blocks[1 : -MANY_BLOCKS // 10]:
             if block.label.line == merged[-1].label.line is not None:
@@ -221,6 +227,7 @@ class Attribution:
             else:
                 merged.append(block)
         self._blocks = merged + self._blocks[-MANY_BLOCKS // 10 :]
+        self._many = max(MANY_BLOCKS, 2 * len(self._blocks))  # else it would be tried again and again
 
     def _shrink(self, size):
         same = [block for block in self._blocks if _is_same(block.size, size)]
@@ -263,11 +270,16 @@ class Attribution:
         self._peak = highest
 
 
-def both(first, second):
-    """The place of bytes that two lines share; one that is not known is left out, and so is a third."""
-    if None in (first, second) or first == second:
-        return first or second
-    return (first, second) if isinstance(first[0], str) and isinstance(second[0], str) else second
+def both(*places):
+    """The place of bytes that lines share; one that is not known is left out. Of more than two none is known."""
+    lines = sorted({line for place in filter(None, places) for line in _lines_of(place)})
+    if len(lines) == 2:
+        return tuple(lines)
+    return lines[0] if len(lines) == 1 else None
+
+
+def _lines_of(place):
+    return [place] if isinstance(place[0], str) else place
 
 
 def _is_same(block, size):

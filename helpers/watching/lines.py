@@ -39,11 +39,12 @@ class LineFollower:
         """What was said before it `began` does not count."""
         self.pid, self._voice, self._on_device = voice.pid, voice, on_device
         self.attribution = Attribution(baseline)
-        self._threads, self._question = OtherThreads(voice.pid, voice.grows), Question(voice.pid)
+        self._threads = OtherThreads(voice.pid, voice.grows, None if began else voice.first_faults)
+        self._question = Question(voice.pid)
         self._highest, self._below_peak = baseline, Allowance(*QUESTIONS_BELOW_PEAK)
         self._large_below_peak = Allowance(*LARGE_BELOW_PEAK)
         self._unlooked, self._late, self._latest = 0, [], 0.0
-        self._began = began
+        self._began, self._faults = began, None
 
     def look(self, level, faults=None, moment=None):
         """Take a reading of a moment, this one if none is given, and hear what the process has said."""
@@ -54,7 +55,7 @@ class LineFollower:
             self._take_at_once(line)
         self._take([*self._late, *said], moment)
         if moment > self._latest:  # else the process has said more than that since
-            self._latest = moment
+            self._latest, self._faults = moment, faults
             self._unlooked += max(0, level - self.attribution.level)
             self.attribution.read(level, faults, LEAST_CHANGE)
         self._take(self._late, float("inf"))
@@ -64,7 +65,7 @@ class LineFollower:
         if not answering.ASK:
             return
         if max(self.attribution.owed, self._unlooked) < LEAST_GROWTH:
-            self._threads.rest()
+            self._threads.rest(self._faults)
             return
         level = self.attribution.level
         is_new = level >= self._highest + LEAST_GROWTH or self._threads.are_awaited
@@ -126,7 +127,7 @@ class LineFollower:
             self.attribution.grows(line)
 
     def _take_told(self, told):
-        self._latest = told.moment
+        self._latest, self._faults = told.moment, told.faults
         self._question.answered(told.moment)
         for thread, line in told.lines.items():
             if thread != self.pid:

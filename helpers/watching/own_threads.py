@@ -1,10 +1,12 @@
 """Inside a Python process: its threads say that they begin, in which lines they touch pages, and that they end.
 
 Each has a signal of its own, as long as there are enough, and with it a pipe of its own: what several write at once
-into one pipe nobody can read, and how often a thread says its line tells how much it took there. Needs only Python.
+into one pipe can often not be read, and how often a thread says its line tells how much it took there. Beyond that
+some share theirs. Needs only Python.
 """
 
 import faulthandler
+import itertools
 import os
 import resource
 import signal
@@ -52,7 +54,7 @@ class Threads:
     def __init__(self, folder, pipe):
         self._folder, self._pid, self._first = folder, os.getpid(), SLOTS[0]
         self._pipes, self._identity = {self._first: pipe}, identity(pipe)
-        self._taken, self._events = {}, {}
+        self._taken, self._events, self._shared = {}, {}, itertools.cycle(SLOTS)
         self.say_lines = False
         for slot in SLOTS:
             do_nothing_at(slot)
@@ -66,14 +68,14 @@ class Threads:
         self._tell(f"{BEGINS} {thread} {slot}")
         if slot:
             with suppress(OSError):
-                self._events[slot] = Event(thread, slot)
-                self._events[slot].repeat(FIRST_FAULTS, FIRST_WORDS)
+                self._events[thread] = Event(thread, slot)
+                self._events[thread].repeat(FIRST_FAULTS, FIRST_WORDS)
         try:
             yield
         finally:
-            if self._taken.get(slot) == thread:  # else this is a forked child of its own by now
-                if slot in self._events:
-                    self._events.pop(slot).close()
+            if thread in self._events:  # else this is a forked child of its own by now
+                self._events.pop(thread).close()
+            if self._taken.get(slot) == thread:
                 del self._taken[slot]
             self._tell(f"{ENDS} {thread} {resource.getrusage(resource.RUSAGE_THREAD).ru_minflt}")
 
@@ -84,8 +86,8 @@ class Threads:
                     self._open(slot)
                     return slot
                 del self._taken[slot]
-                break
-        return NO_SLOT
+                return NO_SLOT
+        return next(self._shared)
 
     def _open(self, slot):
         if slot in self._pipes:

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import platform
+import resource
 import struct
 import sys
 import time
@@ -10,8 +11,9 @@ import time
 HIGH = 600
 """Descriptors are put where ordinary programs have none."""
 FEW, SPARING, LARGEST = 8, 24, 1024
-"""Page faults until growth asks again; more where memory grows by that many again and again. A page may be a huge
-one."""
+"""Page faults until growth asks again; more where memory grows by that many again and again."""
+LARGE_PAGE = 2**16
+"""Where a page brings so many bytes and more, as a huge one does, each asks."""
 MANY, MANY_MORE = 12, 48
 """Page faults within one call until its line is written while it goes on: a call of that size may be killed in the
 midst, or be over long before Python is between two instructions. More of them where this has happened often."""
@@ -80,6 +82,7 @@ class PageFaults:
         self._few = Event(pid, asks)
         self._many = None if writes is None else Event(pid, writes)
         self._highest, self._is_often, self._moment, self._faults = 0, False, 0.0, FEW
+        self._few_pages, self._before = FEW, (0, 0)
         self._asking, self._asking_below = Allowance(*OFTEN), Allowance(*OFTEN_BELOW_PEAK)
         self._writing, self._writing_below = Allowance(*WRITTEN), Allowance(*WRITTEN_BELOW_PEAK)
 
@@ -106,15 +109,25 @@ class PageFaults:
         now = time.monotonic()
         seconds, self._moment = max(now - self._moment, EFFORT), now
         below, self._highest = level <= self._highest, max(level, self._highest)
+        few = self._few_of_such_pages(level)
         if below:
             if self._writing_below.take(now):
-                return FEW, MANY
-            return (FEW, 0) if self._asking_below.take(now) else (0, 0)
+                return few, MANY
+            return (few, 0) if self._asking_below.take(now) else (0, 0)
         if has_written:
             self._is_often = not self._writing.take(now)
         sparing = min(max(SPARING, int(self._faults / seconds * EFFORT / DUTY)), LARGEST)
-        self._faults = FEW if self._asking.take(now) else sparing
-        return self._faults, self._faults - FEW + (MANY_MORE if self._is_often else MANY)
+        self._faults = few if self._asking.take(now) else sparing
+        return self._faults, self._faults - few + (MANY_MORE if self._is_often else MANY)
+
+    def _few_of_such_pages(self, level):
+        """How large pages are shows in the growth since it was planned before; what has shrunk says nothing of it."""
+        touched = pages_touched()
+        (level_before, touched_before), self._before = self._before, (level, touched)
+        if level > level_before and touched > touched_before:
+            is_large = level - level_before >= LARGE_PAGE * (touched - touched_before)
+            self._few_pages = 1 if is_large else FEW
+        return self._few_pages
 
     def arm(self, few, many):
         """Let growth ask once and write once, after so many faults each."""
@@ -177,6 +190,11 @@ class Event:
     def close(self):
         if self.is_open():
             os.close(self.descriptor)
+
+
+def pages_touched():
+    """By this thread, each for the first time."""
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
 
 
 def are_counted():

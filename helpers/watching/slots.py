@@ -4,7 +4,6 @@ from collections import Counter, deque
 
 from helpers.watching.attribution import Label, both
 
-SMALL_PAGE = 2**13
 MOST_WAITING = 100
 
 

@@ -6,17 +6,21 @@ from contextlib import suppress
 from helpers.watching import page_faults, thread_state
 from helpers.watching.attribution import Label
 from helpers.watching.own_threads import NO_SLOT
-from helpers.watching.page_faults import Allowance
-from helpers.watching.slots import SMALL_PAGE, Slot
+from helpers.watching.page_faults import PAGE, Allowance
+from helpers.watching.slots import Slot
 from helpers.watching.voices import Ended, Started
 
 LEAST_FAULTS = 8
 LARGEST_PAGE = 2**21
-HUGE_PAGE = int(0.95 * LARGEST_PAGE)
+SMALL_PAGE, HUGE_PAGE = int(1.25 * PAGE), int(0.95 * LARGEST_PAGE)
 """Pages are all small ones below the first, and nearly all huge ones above the second; in between there are both, and
 the bytes of a fault are not known."""
 NEXT_TO_NOTHING = 0.1
-"""Of the pages: a thread that has touched no more than that beside others has not grown itself."""
+"""Of the bytes in huge pages: a thread that cannot have touched more of them than that has not grown itself."""
+MOST_IN_PAGES = 2
+"""Times the bytes that page faults can bring: some of these may have been counted with what came before."""
+TO_START = 64
+"""Page faults: so many and fewer take the main thread to start another one, in small pages."""
 BYTES_BETWEEN, FEW, MOST_FAULTS, MUCH = 2**21, 8, 32, 2**22
 """So many bytes are between two words of a thread, where these are many more than its few first pages."""
 WORDS = 64
@@ -33,14 +37,17 @@ class OtherThreads:
     say their lines as they touch pages (`ask`). Other threads that have Python may not be signalled (see
     `signal_stack`): they are `found` in a line when the process is asked. The rest works for the main thread."""
 
-    def __init__(self, pid, grows):
+    def __init__(self, pid, grows, first_faults=None):
+        """What counts is what comes after so many page faults of the main thread, or else after this moment."""
         self.pid, self._grows = pid, grows
         self._slots, self._slot_of = {NO_SLOT: Slot()}, {}
         self._faults, self._faults_before = {}, {}
-        self._own = self._silent = 0
-        self._own, self._silent = self._count() or (0, 0)
-        self._others = self._silent
         self._page, self._period, self._events = 0.0, FEW, {}
+        self._own, self._silent = first_faults, 0
+        self._unknown, self._newcomers = set(), set()
+        if first_faults is None:
+            self._own, self._silent, _ = self._count() or (0, 0, 0)
+        self._others = self._silent
         self._again, self._waits_since = Allowance(*AGAIN), None
         self.shares = []
 
@@ -91,19 +98,21 @@ class OtherThreads:
             return False
         self._waits_since = None
         if counted:  # else it has ended, and all is as it was
-            self._share(main, grown, main_grows, *counted)
+            own, silent, _ = counted
+            self._share(main, grown, main_grows, own, silent)
         return True
 
     def _are_about_to_speak(self):
-        """A thread says its line when its page is there, and pages are counted before. Each page has its word: what is
-        looked at late adds up."""
+        """A thread says its line when its page is there, and pages are counted before, perhaps before anybody heard
+        that it began. Each page has its word: what is looked at late adds up."""
         silent = [slot for slot in self._speaking() if slot.new >= self._period and not slot.heard]
+        are_awaited = bool(silent or (self._grows and self._newcomers))
         now = time.monotonic()
-        self._waits_since = (self._waits_since or now) if silent else None
-        return bool(silent) and now - self._waits_since < PATIENCE
+        self._waits_since = (self._waits_since or now) if are_awaited else None
+        return are_awaited and now - self._waits_since < PATIENCE
 
     def _speaking(self):
-        """The slots of which each is one thread at a time, that says where it grows."""
+        """The slots of threads that say where they grow."""
         return [slot for number, slot in self._slots.items() if number != NO_SLOT] if self._grows else []
 
     def told(self, main, grown, main_grows, told):
@@ -118,16 +127,24 @@ class OtherThreads:
         return self.shares if is_new else []
 
     def _count(self):
-        """The page faults of the main thread so far, and of those without Python; None if the process has ended."""
+        """The page faults of the main thread so far, those of threads without Python, and all of them; None if the
+        process has ended."""
         total = thread_state.all_page_faults(self.pid)  # first: later it would have more of the main thread's
         now = thread_state.page_faults(self.pid)
         if self.pid not in now:
             return None
         for thread in self._slots[NO_SLOT].found - now.keys():  # a number may be another thread's later
             self._end(thread, self._faults.get(thread, 0))
+        self._meet(now)
         self._take(now)
         theirs = sum(slot.faults for slot in self._slots.values())
-        return now[self.pid], max(0, total - now[self.pid] - theirs)
+        return now[self.pid], max(0, total - now[self.pid] - theirs), total
+
+    def _meet(self, now):
+        """Those that have grown and were not there the last time may have said by now who they are."""
+        unknown = now.keys() - self._slot_of.keys() - {self.pid}
+        self._newcomers = {thread for thread in unknown - self._unknown if now[thread] >= self._period}
+        self._unknown = unknown
 
     def _take(self, now):
         """Some of them may have ended: those that Python starts tell how many these were in all."""
@@ -138,16 +155,15 @@ class OtherThreads:
     def _share(self, main, grown, main_grows, own, silent, part=1.0):
         """What is neither the main thread's nor that of silent ones is theirs, as far as this part of their latest page
         faults goes. False if nothing is new."""
-        mains = max(0, own - self._own) + max(0, silent - self._silent)
+        own_new = max(0, own - self._own)
+        mains = own_new + max(0, silent - self._silent)
         total = mains + part * sum(slot.new for slot in self._slots.values())
         if total <= 0:  # they were counted before
             return False
         self._page = grown / total
-        fits_into_pages = grown <= 1.1 * total * LARGEST_PAGE
-        if (
-            fits_into_pages
-        ):  # else it was there for a moment between two looks, and belongs to those who grew last
-            self.shares = self._divided(main, main_grows, mains, total, part) if part else []
+        if grown <= MOST_IN_PAGES * total * LARGEST_PAGE:
+            # else it was there for a moment between two looks, and belongs to those who grew last
+            self.shares = self._divided(main, main_grows, own_new, total, part) if part else []
         self._settle(own, silent, part)
         self._period = FEW if grown < MUCH else min(max(1, int(BYTES_BETWEEN / self._page)), MOST_FAULTS)
         return True
@@ -160,31 +176,38 @@ class OtherThreads:
         self._others = self._silent + sum(slot.faults - slot.new for slot in self._slots.values())
         self._faults_before = dict(self._faults)
 
-    def _divided(self, main, main_grows, mains, total, part):
-        """[(label, share)]: of pages of one kind their number tells; else only who has grown at all."""
-        most = WORDS * self._period
-        if not SMALL_PAGE < self._page < HUGE_PAGE or mains == total:
-            return [
-                (label, part * slot.new / total * share)
-                for slot in self._slots.values()
-                if slot.new
-                for label, share in slot.labels(main, most)
-            ]
-        growing = [slot for slot in self._slots.values() if part * slot.new > NEXT_TO_NOTHING * total]
-        growing.sort(key=lambda slot: -slot.new)
-        labels = [slot.labels(main, most, is_mixed=True) for slot in growing]
+    def _divided(self, main, main_grows, own, total, part):
+        """[(label, share)]: of pages of one kind their number tells. Of others each has brought a small page at least,
+        and what the huge ones among them are beyond that may be of whoever has touched enough of them."""
+        sure = 1.0 if self._page < SMALL_PAGE or self._page > HUGE_PAGE else PAGE / self._page
+        beyond = (1 - sure) * self._page * total
+        shares = [
+            (label, part * slot.new / total * share * sure)
+            for slot in self._slots.values()
+            if slot.new
+            for label, share in slot.labels(main, WORDS * self._period)
+        ]
+        if not beyond:
+            return shares
+        least = NEXT_TO_NOTHING * beyond / LARGEST_PAGE
+        growing = [slot for slot in self._slots.values() if part * slot.new > least]
+        labels = [slot.labels(main, WORDS * self._period, is_mixed=True) for slot in growing]
+        main_grows = main_grows or own > max(least, TO_START)
         if not main_grows and len(labels) == 1:
             return labels[0]
-        either = [parts[0][0] for parts in labels]
-        either = [main, *either] if main_grows else either
-        return [(Label(either=tuple(either[:2])), 1.0)] if labels else []
+        either = [parts[0][0] for parts in labels] + [main] * main_grows
+        return [*shares, (Label(either=tuple(either)), 1 - sure)] if labels else shares
 
-    def rest(self):
-        """Nothing has grown: what they said a while ago was about nothing, and they may say more of what comes."""
+    def rest(self, faults=None):
+        """Nothing has grown: what they said a while ago was about nothing, and they may say more of what comes. The
+        process had touched so many pages by then; what these have touched since may be the beginning of much."""
         if any(slot.heard for slot in self._slots.values()):
             counted = self._count()
             if counted:  # the few pages at the end of a block, whose bytes are next to nothing
-                self._settle(*counted)
+                own, silent, total = counted
+                theirs = sum(slot.new for slot in self._slots.values())
+                later = 0 if faults is None else max(0, total - faults)
+                self._settle(own, silent, max(0.0, 1 - later / theirs) if theirs else 1.0)
         has_spoken = [slot.rest() for slot in self._slots.values()]
         if any(has_spoken) and self._again.take(time.monotonic()):
             self.ask()

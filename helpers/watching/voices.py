@@ -20,7 +20,8 @@ WAITING = 4
 ROOM = 2**20
 """Of a pipe, where the system allows that much: what does not fit is lost."""
 F_SETPIPE_SZ = 1031
-FRAME = re.compile(rb'  File "(.*)", line (\d+) in ')
+FRAME = re.compile(rb'  File "([^"]*)", line (\d+) in ')
+"""Threads that share a pipe may write into the midst of each other's words, and then these are none."""
 
 
 class Told(NamedTuple):
@@ -92,10 +93,11 @@ class Voices:
             if kind == "process":
                 with suppress(OSError, ValueError):
                     *numbers, name = value.split()
-                    pid, grows, inherited = map(int, numbers)
+                    pid, grows, inherited, faults = map(int, numbers)
                     self._libraries = []
                     pipes = self._taken(pid, name)
-                    found.append((Voice(pid, bool(grows), pipes, self._libraries, self.folder), inherited))
+                    voice = Voice(pid, bool(grows), pipes, self._libraries, self.folder, faults)
+                    found.append((voice, inherited))
             elif kind == "library":
                 self._libraries.append(value)
         self._prepare()
@@ -137,10 +139,12 @@ def _open_all(paths):
 class Voice:
     """What one process says: `hear` it now and then."""
 
-    def __init__(self, pid, grows, pipes, libraries, folder):
+    def __init__(self, pid, grows, pipes, libraries, folder, faults=0):
         """`libraries` is a list that may still grow: what belongs to none of them is the process's own. In `folder` it
-        makes pipes for its threads."""
+        makes pipes for its threads. It had touched so many pages when it introduced itself: its main thread, that is,
+        which was alone by then."""
         self.pid, self.grows, self._libraries, self._folder = pid, grows, libraries, folder
+        self.first_faults = faults
         self._told, self._stuck = (_Ear(pipes[0], Talk(libraries)), _Ear(pipes[1], StackReader(libraries)))
         self._threads = {SLOTS[0]: _Ear(pipes[2], Talk(libraries, SLOTS[0]))}
         self.tell_of_pipe = None
@@ -149,13 +153,16 @@ class Voice:
     def hear(self):
         """What the main thread said, in order, `Growing` and `Told`; the lines of threads that were asked at once; and
         what other threads said: that they `Started`, that they are `Growing`, that they `Ended`."""
-        of_threads = self._threads[SLOTS[0]].hear()
+        told, stuck = self._told.hear(), self._stuck.hear()
+        of_threads = self._threads[
+            SLOTS[0]
+        ].hear()  # later: whoever had grown when that was told has said it began
         for word in of_threads:
             if isinstance(word, Started) and word.slot not in (NO_SLOT, *self._threads):
                 self._open(word.slot)
         for slot in list(self._threads)[1:]:
             of_threads += self._threads[slot].hear()
-        return self._told.hear(), self._stuck.hear(), of_threads
+        return told, stuck, of_threads
 
     def _open(self, slot):
         path = os.path.join(self._folder, name_of_pipe(self.pid, slot))

@@ -177,7 +177,8 @@ def test_a_label_may_become_known_later_or_never():
     main.line = FIRST
     assert Label(otherwise=main).line == FIRST
     assert Label(either=(main, either)).line == (FIRST, SECOND)
-    assert both((FIRST, SECOND), THIRD) == THIRD
+    assert both((FIRST, SECOND), THIRD) is None
+    assert both(SECOND, None, FIRST) == both(FIRST, (FIRST, SECOND)) == (FIRST, SECOND)
     assert both(None, THIRD) == both(THIRD, THIRD) == THIRD
 
 

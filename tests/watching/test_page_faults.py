@@ -35,6 +35,20 @@ def heard():
         signal.signal(number, handler)
 
 
+@pytest.fixture
+def plan(faults, monkeypatch):
+    """The plan for a level that was reached in pages of a size."""
+
+    def planned(level, page=page_faults.PAGE, **options):
+        touched[0] += max(1, abs(level - before[0]) // page)
+        before[0] = level
+        return faults.plan(level, **options)
+
+    touched, before = [1000], [0]
+    monkeypatch.setattr(page_faults, "pages_touched", lambda: touched[0])
+    return planned
+
+
 def touch(pages):
     with mmap.mmap(-1, pages * page_faults.PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as block:
         if hasattr(mmap, "MADV_NOHUGEPAGE"):
@@ -91,7 +105,7 @@ def test_the_growth_of_another_thread_is_not_the_main_threads(faults, heard):
     assert heard == []
 
 
-def test_growth_asks_at_once_until_it_is_very_often(faults, monkeypatch):
+def test_growth_asks_at_once_until_it_is_very_often(plan, monkeypatch):
     now, level = [1.0], [0]
     monkeypatch.setattr(page_faults.time, "monotonic", lambda: now[0])
 
@@ -100,7 +114,7 @@ def test_growth_asks_at_once_until_it_is_very_often(faults, monkeypatch):
         for _ in range(count):
             now[0] += found[-1] / faults_per_second
             level[0] += 2 * MB
-            found.append(faults.plan(level[0])[0])
+            found.append(plan(level[0])[0])
         return found[1:]
 
     assert set(plans(900, 24_000)) == {FEW}
@@ -109,18 +123,26 @@ def test_growth_asks_at_once_until_it_is_very_often(faults, monkeypatch):
     assert set(plans(100, 1000)[1:]) <= {FEW, SPARING}
 
 
-def test_a_line_is_written_in_the_midst_of_a_call_unless_that_comes_very_often(faults):
-    found = [faults.plan((turn + 1) * MB, has_written=True)[1] for turn in range(300)]
+def test_a_line_is_written_in_the_midst_of_a_call_unless_that_comes_very_often(plan):
+    found = [plan((turn + 1) * MB, has_written=True)[1] for turn in range(300)]
     assert found[:90] == [MANY] * 90
     assert found[-1] == MANY_MORE
 
 
-def test_a_loop_that_takes_and_gives_back_the_same_is_heard_quietly_and_then_left_alone(faults):
-    faults.plan(500 * MB)
-    found = [faults.plan((100 + turn % 2 * 300) * MB) for turn in range(3000)]
+def test_a_loop_that_takes_and_gives_back_the_same_is_heard_quietly_and_then_left_alone(plan):
+    plan(500 * MB)
+    found = [plan((100 + turn % 2 * 300) * MB) for turn in range(3000)]
     assert found[:20] == [(FEW, MANY)] * 20
     assert found[100] == (FEW, 0)
     assert (0, 0) in found
+
+
+def test_where_pages_are_huge_each_of_them_asks(plan):
+    """Eight of them would be 16 MB that came without a word."""
+    assert plan(100 * MB)[0] == FEW
+    assert plan(120 * MB, page=2 * MB)[0] == 1
+    assert plan(110 * MB, page=2 * MB)[0] == 1  # what has shrunk says nothing of it
+    assert plan(140 * MB)[0] == FEW
 
 
 def test_a_descriptor_that_became_another_file_is_noticed_and_not_closed(faults, tmp_path):

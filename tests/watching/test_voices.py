@@ -100,9 +100,9 @@ def test_what_a_process_said_is_heard_though_it_died_before_anybody_looked(voice
     name, paths = take(voices, 11)
     with open(paths[0], "r+b", buffering=0) as told:
         told.write(STACK + WORDS)
-    introduce(voices, f"process 11 1 0 {name}\nlibrary {LIBRARY}\n")
+    introduce(voices, f"process 11 1 0 7 {name}\nlibrary {LIBRARY}\n")
     [(voice, inherited)] = voices.new()
-    assert (voice.pid, voice.grows, inherited) == (11, True, 0)
+    assert (voice.pid, voice.grows, inherited, voice.first_faults) == (11, True, 0, 7)
     assert voice.hear() == ([Growing(OWN), TOLD], [], [])
     voice.close()
 
@@ -110,7 +110,7 @@ def test_what_a_process_said_is_heard_though_it_died_before_anybody_looked(voice
 def test_more_processes_than_were_expected_make_their_own_pipes(voices):
     names = [take(voices, pid)[0] for pid in range(11, 17)]
     assert len(set(names)) == 5  # four were there, and the others' are in a folder of their own each
-    introduce(voices, "".join(f"process {11 + place} 0 500 {name}\n" for place, name in enumerate(names)))
+    introduce(voices, "".join(f"process {11 + place} 0 500 9 {name}\n" for place, name in enumerate(names)))
     found = voices.new()
     assert [(voice.pid, voice.grows, inherited) for voice, inherited in found] == [
         (pid, False, 500) for pid in range(11, 17)
@@ -128,7 +128,7 @@ def test_who_takes_pipes_the_moment_that_they_are_there_finds_them_open():
         while not is_over.is_set():
             name, paths = take(voices, next(numbers))
             taken.append(all(os.path.exists(path) for path in paths) and name != answering.OWN)
-            introduce(voices, f"process {next(numbers)} 0 0 {name}\n")
+            introduce(voices, f"process {next(numbers)} 0 0 0 {name}\n")
 
     numbers = itertools.count(100)
     thread = threading.Thread(target=take_all)
