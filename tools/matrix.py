@@ -19,8 +19,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 
+from matrix_page import COLUMNS, OF_A_RUN, Page
+
 ROOT = Path(__file__).resolve().parents[1]
-TABLE = ROOT / "docs" / "matrix.md"
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 NOTEBOOKS = ("00", "02", "07")
 UNIT_TESTS = ("tests", "helpers", "--doctest-modules")
@@ -34,13 +35,15 @@ V2_TESTS = (
 )
 NOBODY = 65534
 STARTS_ITSELF = "import subprocess, sys; subprocess.run([sys.executable, '-c', ''], check=True)"
-COLUMNS = ("row", "what runs", "Python", "date", "passed", "failed", "skipped", "seconds")
+MEMORY_TESTS = (
+    "tests/watching",
+    "tests/faults/test_line_races.py",
+    "tests/jobs/test_trial.py",
+    "tests/jobs/test_containment.py",
+    "tests/jobs/test_device.py",
+)
+"""What reads memory: these were the first to be red on a busy machine."""
 COUNTED = re.compile(r"(\d+) (passed|failed|skipped|error)s?\b")
-HEAD = """# What was run where
-
-Written by `make matrix` (`tools/matrix.py`); each row has the date of its own run. `make matrix ROW=3.12` runs one row.
-
-"""
 
 
 class CannotRun(Exception):
@@ -58,29 +61,47 @@ class Row:
     environment: dict = field(default_factory=dict)
     surroundings: object = None
     """A context manager that gives (what to put before each command, the folder to run in, more environment)."""
+    busy: tuple = ()
+    """Of a row that repeats: for each run whether every core is busy meanwhile."""
 
-    def run(self):
-        """Run it; returns the cells of its line."""
+    def run(self, keep=lambda cells: None):
+        """Run it; returns the cells of its line. One that repeats gives those of each run to `keep` as it ends."""
         python, counts, began = self.python(), Counter(), time.monotonic()
+        for number, is_busy in enumerate(self.busy, 1):
+            begins = time.monotonic()
+            moment = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
+            print(f"-- run {number} of {len(self.busy)}", flush=True)
+            of_run = self._counts(python, on_busy_cores if is_busy else None)
+            counts += of_run
+            first = [self.name, str(number), "busy" if is_busy else "quiet", moment]
+            keep(dict(zip(OF_A_RUN, [*first, *cells_of(of_run, begins)], strict=True)))
+        if not self.busy:
+            counts = self._counts(python, self.surroundings)
+        date = datetime.now(timezone.utc).strftime("%Y-%m-%d")
+        first = [self.name, self.what, version_of(python), date]
+        return dict(zip(COLUMNS, [*first, *cells_of(counts, began)], strict=True))
+
+    def _counts(self, python, surroundings):
+        counts = Counter()
         with ExitStack() as stack:
-            before, folder, more = (
-                stack.enter_context(self.surroundings()) if self.surroundings else ((), ROOT, {})
-            )
+            before, folder, more = stack.enter_context(surroundings()) if surroundings else ((), ROOT, {})
             environment = {**os.environ, "PYTHONPATH": str(folder), **self.environment, **more}
             for command in self.commands:
                 counts += passed_and_failed(
                     [*before, python, "-m", "pytest", "-q", *command], folder, environment
                 )
-        return {
-            "row": self.name,
-            "what runs": self.what,
-            "Python": version_of(python),
-            "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
-            "passed": str(counts["passed"]),
-            "failed": str(counts["failed"] + counts["error"]),
-            "skipped": str(counts["skipped"]),
-            "seconds": f"{time.monotonic() - began:.0f}",
-        }
+        return counts
+
+
+def cells_of(counts, began):
+    """The last four cells of a line."""
+    failed = counts["failed"] + counts["error"]
+    return [
+        str(counts["passed"]),
+        str(failed),
+        str(counts["skipped"]),
+        f"{time.monotonic() - began:.0f}",
+    ]
 
 
 def passed_and_failed(command, folder, environment):
@@ -266,21 +287,28 @@ def rows(machine_command):
             ((),),
             surroundings=lambda: in_machine(machine_command),
         ),
+        Row(
+            "unit tests",
+            "all unit tests, ten times in a row",
+            own_python,
+            (UNIT_TESTS,),
+            busy=(False,) * 5 + (True,) * 5,
+        ),
+        Row(
+            "memory",
+            "the tests that read memory, thirty times in a row",
+            own_python,
+            (MEMORY_TESTS,),
+            busy=(False,) * 15 + (True,) * 15,
+        ),
+        Row(
+            "notebooks",
+            "all notebooks, three times in a row",
+            own_python,
+            (("--nbval", "notebooks"),),
+            busy=(False,) * 3,
+        ),
     ]
-
-
-def read_table(text):
-    """{row: its cells} of a table that was written before."""
-    lines = [line.strip("|").split("|") for line in text.splitlines() if line.startswith("|")]
-    cells = [dict(zip(COLUMNS, map(str.strip, line), strict=True)) for line in lines[2:]]
-    return {line["row"]: line for line in cells}
-
-
-def write_table(results, order):
-    """The page with these results, in this order."""
-    lines = [COLUMNS, ["---"] * len(COLUMNS)]
-    lines += [[results[name][column] for column in COLUMNS] for name in order if name in results]
-    return HEAD + "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def main(arguments):
@@ -293,16 +321,15 @@ def main(arguments):
     wanted = [row for row in every if not options.rows or row.name in options.rows]
     if unknown := set(options.rows) - set(names):
         parser.error(f"there is no row {', '.join(sorted(unknown))}; the rows are: {', '.join(names)}")
-    failed = False
+    failed, page = False, Page(names)
     for row in wanted:
         print(f"\n== {row.name} ==", flush=True)
         try:
-            result = row.run()
+            result = row.run(page.keep_run)
         except CannotRun as reason:
             print(f"not run: {reason}")
             continue
-        results = read_table(TABLE.read_text() if TABLE.exists() else "") | {row.name: result}
-        TABLE.write_text(write_table(results, names))
+        page.keep(result)
         failed = failed or result["failed"] != "0"
     return int(failed)
 

@@ -5,6 +5,7 @@ import sys
 import pytest
 
 import matrix
+import matrix_page
 
 RESULT = {
     "row": "3.12",
@@ -21,8 +22,8 @@ RESULT = {
 @pytest.fixture
 def table(tmp_path, monkeypatch):
     path = tmp_path / "matrix.md"
-    path.write_text(matrix.write_table({"3.12": RESULT}, ["3.12"]))
-    monkeypatch.setattr(matrix, "TABLE", path)
+    path.write_text(matrix_page.write_page({"3.12": RESULT}, ["3.12"]))
+    monkeypatch.setattr(matrix_page, "TABLE", path)
     return path
 
 
@@ -45,17 +46,32 @@ def test_tests_that_cannot_even_start_have_failed(tmp_path):
 def test_rows_that_were_not_run_stay(table, monkeypatch, tmp_path):
     monkeypatch.setattr(matrix, "rows", lambda machine: [a_row("def test_a(): pass", tmp_path)])
     assert matrix.main(["user"]) == 0
-    rows = matrix.read_table(table.read_text())
+    rows, _ = matrix_page.read_page(table.read_text())
     assert rows == {"user": rows["user"]}  # in the order of the rows that there are
     monkeypatch.setattr(
         matrix,
         "rows",
         lambda machine: [matrix.Row("3.12", "", refuse), a_row("def test_a(): assert 0", tmp_path)],
     )
-    table.write_text(matrix.write_table({"3.12": RESULT}, ["3.12"]))
+    table.write_text(matrix_page.write_page({"3.12": RESULT}, ["3.12"]))
     assert matrix.main([]) == 1
-    rows = matrix.read_table(table.read_text())
+    rows, _ = matrix_page.read_page(table.read_text())
     assert (rows["3.12"], rows["user"]["failed"]) == (RESULT, "1")
+
+
+def test_each_run_of_a_row_that_repeats_is_kept_until_the_row_is_run_again(table, monkeypatch, tmp_path):
+    row = a_row("def test_a(): pass", tmp_path)
+    monkeypatch.setattr(matrix, "rows", lambda machine: [matrix.Row("3.12", "", refuse), row])
+    for row.busy in ((True, False), (False,)):
+        assert matrix.main([]) == 0
+        rows, runs = matrix_page.read_page(table.read_text())
+        assert rows == {"3.12": RESULT, "user": rows["user"]}
+        assert rows["user"]["passed"] == str(len(row.busy))
+        assert [run["cores"] for run in runs] == ["busy" if is_busy else "quiet" for is_busy in row.busy]
+        assert {run["passed"] for run in runs} == {"1"}
+    row.commands = ((str(tmp_path / "no_such_test.py"),),)
+    assert matrix.main([]) == 1
+    assert [run["failed"] for run in matrix_page.read_page(table.read_text())[1]] == ["1"]
 
 
 def refuse():
@@ -66,7 +82,8 @@ def test_a_wrong_row_is_answered_with_the_rows(table, capsys):
     with pytest.raises(SystemExit):
         matrix.main(["3.9"])
     assert (
-        "the rows are: 3.10, 3.11, 3.12, 3.13, root, user, spawn, busy, cgroup v2" in capsys.readouterr().err
+        "the rows are: 3.10, 3.11, 3.12, 3.13, root, user, spawn, busy, cgroup v2, unit tests, memory, notebooks"
+        in capsys.readouterr().err
     )
 
 
