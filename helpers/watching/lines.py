@@ -72,7 +72,7 @@ class LineFollower:
         if not is_new and not self._may_ask_below_peak(time.monotonic()):
             return
         self._highest = max(self._highest, level)
-        is_divided = self._divide(must=False)
+        is_divided = self._divide(must=False, is_new=is_new)
         if not self._on_device:
             self._threads.ask()
         if is_divided and self.attribution.owed >= LEAST_GROWTH and self._question.ask(self._threads.busiest):
@@ -82,12 +82,13 @@ class LineFollower:
         is_large = self.attribution.owed > LARGE_SHARE * self._highest
         return (is_large and self._large_below_peak.take(now)) or self._below_peak.take(now)
 
-    def _divide(self, must=True, unseen=0):
-        """Find out which part of the latest growth is other threads'; unless it must be known now, that may wait."""
+    def _divide(self, must=True, unseen=0, is_new=False):
+        """Find out which part of the latest growth is other threads'; unless it must be known now, that may wait. At
+        new heights the main thread asks for its own line after a few pages."""
         if self._on_device:
             return True
         self._unlooked = 0
-        is_known = self._threads.look(*self._growth(unseen), must)
+        is_known = self._threads.look(*self._growth(unseen), must, self._faults, is_new)
         if is_known:
             self.attribution.divide(self._threads.shares)
         return is_known

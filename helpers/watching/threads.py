@@ -19,6 +19,8 @@ NEXT_TO_NOTHING = 0.1
 """Of the bytes in huge pages: a thread that cannot have touched more of them than that has not grown itself."""
 MOST_IN_PAGES = 2
 """Times the bytes that page faults can bring: some of these may have been counted with what came before."""
+FEW_LATER = 0.05
+"""Of the latest page faults: so many do not matter."""
 TO_START = 64
 """Page faults: so many and fewer take the main thread to start another one, in small pages."""
 BYTES_BETWEEN, FEW, MOST_FAULTS, MUCH = 2**21, 8, 32, 2**22
@@ -89,18 +91,33 @@ class OtherThreads:
             slot.ended += faults
             self._close(thread)
 
-    def look(self, main, grown, main_grows, must=True):
+    def look(self, main, grown, main_grows, must=True, faults=None, main_tells=False):
         """Find out whose the page faults since the last look were, in which the process has grown by `grown` bytes;
         `main` is the label of what the main thread takes, which has said so if it `main_grows`. If they are about to
-        say it, this looks again later unless it `must` be now: returns whether the `shares` are known."""
+        say it, this looks again later unless it `must` be now: returns whether the `shares` are known. The process
+        had touched so many pages when these bytes were counted (`faults`); what came since is left for the next time.
+        `main_tells` if the main thread would have told of such growth, had it touched pages meanwhile."""
         counted = self._count()
         if counted and not must and self._are_about_to_speak():
             return False
         self._waits_since = None
         if counted:  # else it has ended, and all is as it was
-            own, silent, _ = counted
-            self._share(main, grown, main_grows, own, silent)
+            is_silent = main_tells and self._grows and not main_grows
+            until = self._until(None if must else faults, *counted, is_silent)
+            self._share(main, grown, main_grows, *until, is_silent)
         return True
+
+    def _until(self, faults, own, silent, total, main_is_silent=False):
+        """Of what was counted, what there was when the process had touched so many pages: page faults of the main
+        thread, of silent ones, and which part of the threads' latest. Whose those since then are is not known, but
+        hardly those of a main thread that says nothing."""
+        own_new, silent_new = max(0, own - self._own), max(0, silent - self._silent)
+        new = silent_new + sum(slot.new for slot in self._slots.values()) + (0 if main_is_silent else own_new)
+        later = 0 if faults is None else max(0, total - faults)
+        if later <= FEW_LATER * new:
+            return own, silent, 1.0
+        part = max(0.0, 1 - later / new) if new else 0.0
+        return self._own + (1 if main_is_silent else part) * own_new, self._silent + part * silent_new, part
 
     def _are_about_to_speak(self):
         """A thread says its line when its page is there, and pages are counted before, perhaps before anybody heard
@@ -152,18 +169,23 @@ class OtherThreads:
         for slot in self._slots.values():
             slot.count(self._faults)
 
-    def _share(self, main, grown, main_grows, own, silent, part=1.0):
+    def _share(self, main, grown, main_grows, own, silent, part=1.0, main_is_silent=False):
         """What is neither the main thread's nor that of silent ones is theirs, as far as this part of their latest page
-        faults goes. False if nothing is new."""
-        own_new = max(0, own - self._own)
-        mains = own_new + max(0, silent - self._silent)
-        total = mains + part * sum(slot.new for slot in self._slots.values())
+        faults goes. A main thread that would have told of more has touched small pages. False if nothing is new."""
+        own_new, silent_new = max(0, own - self._own), max(0, silent - self._silent)
+        total = own_new + silent_new + part * sum(slot.new for slot in self._slots.values())
         if total <= 0:  # they were counted before
             return False
-        self._page = grown / total
+        mains = min(grown, own_new * PAGE) if main_is_silent else 0
+        if main_is_silent:
+            total, own_new = total - own_new, 0
+        self._page = max(1.0, (grown - mains) / total) if total > 0 else PAGE
         if grown <= MOST_IN_PAGES * total * LARGEST_PAGE:
             # else it was there for a moment between two looks, and belongs to those who grew last
-            self.shares = self._divided(main, main_grows, own_new, total, part) if part else []
+            shares = self._divided(main, main_grows, own_new, total, part) if part else []
+            self.shares = (
+                [(label, share * (1 - mains / grown)) for label, share in shares] if mains else shares
+            )
         self._settle(own, silent, part)
         self._period = FEW if grown < MUCH else min(max(1, int(BYTES_BETWEEN / self._page)), MOST_FAULTS)
         return True
@@ -204,10 +226,7 @@ class OtherThreads:
         if any(slot.heard for slot in self._slots.values()):
             counted = self._count()
             if counted:  # the few pages at the end of a block, whose bytes are next to nothing
-                own, silent, total = counted
-                theirs = sum(slot.new for slot in self._slots.values())
-                later = 0 if faults is None else max(0, total - faults)
-                self._settle(own, silent, max(0.0, 1 - later / theirs) if theirs else 1.0)
+                self._settle(*self._until(faults, *counted))
         has_spoken = [slot.rest() for slot in self._slots.values()]
         if any(has_spoken) and self._again.take(time.monotonic()):
             self.ask()
