@@ -5,6 +5,8 @@ none is known, as unknown. What is given back was taken by a block of just that 
 before what is kept).
 """
 
+from helpers.watching.labels import Label, both
+
 UNKNOWN = ("(line not known)", 0)
 SMALLEST_SHARE = 0.01
 SMALL_PAGE, LARGEST_PAGE = 2**13, 2**21
@@ -14,29 +16,6 @@ LEAST_BLOCK = 2**22
 SAME_SIZE = 0.01
 LEAST_SPIKE = 2**20
 MANY_BLOCKS = 500
-
-
-class Label:
-    """Who took some bytes, which may become known only later: a line, two lines, or None as long as nobody is known.
-    `otherwise` is the label that counts if it never does; `either` are labels of which one is right."""
-
-    def __init__(self, line=None, otherwise=None, either=()):
-        self._line, self._otherwise, self._either = line, otherwise, either
-
-    @property
-    def line(self):
-        if self._either:
-            return both(*(label.line for label in self._either))
-        return self._otherwise.line if self._line is None and self._otherwise else self._line
-
-    @line.setter
-    def line(self, line):
-        self._line = line
-
-    @property
-    def root(self):
-        """The label that counts as long as this one's line is not known."""
-        return self._otherwise.root if self._line is None and self._otherwise else self
 
 
 class Block:
@@ -61,7 +40,7 @@ class Attribution:
         self._before_question = None
         self._faults = None
         self._drop, self._touched_in_drop = 0, None
-        self._recent = {}
+        self._recent, self._grown = {}, 0
         self.owed = 0
         """Bytes for which no line is known yet, and which may still become known."""
 
@@ -76,6 +55,7 @@ class Attribution:
             self._settle(change / touched if touched else 0)
             self._grow(self.label, change)
             self._recent[self.label] = self._recent.get(self.label, 0) + change
+            self._grown += change
             self.owed += 0 if self.is_open else change
         elif change < 0:
             self._remember_peak(self.level - change)
@@ -135,6 +115,8 @@ class Attribution:
         grown = self.label.line if self.is_open else line
         if since is not None:
             self._hand_over({self._before_question, self.label}, Label(grown), max(0, level - since))
+            self._take_again(self.level - self._grown - since, Label(grown))
+        self._grown = 0
         self._resolve(grown, before=self._either(grown))
         is_new, self._highest = highest > self._highest, max(self._highest, highest)
         if is_new and level is not None:
@@ -206,6 +188,23 @@ class Attribution:
         whole = [rest for rest in rests if -SAME_SIZE * dropped <= rest <= (1 + SAME_SIZE) * bound]
         return max(0, min(whole, key=abs)) if whole else max(0, most)
 
+    def _take_again(self, size, label):
+        """The process held so much less when it was last between two instructions than the account has of that time:
+        it had given that back, and has taken it again."""
+        if size < LEAST_BLOCK:
+            return
+        self._shrink(self._drop)
+        self._drop, self._touched_in_drop = 0, None
+        latest, grown = [], self._grown
+        while self._blocks and grown > 0:
+            block = self._blocks.pop()
+            taken = min(grown, block.size)
+            grown -= taken
+            latest.insert(0, Block(block.label, taken))
+            self._blocks += [Block(block.label, block.size - taken)] if block.size > taken else []
+        self._shrink(size)
+        self._blocks += [Block(label, size), *latest]
+
     def _total(self):
         return sum(block.size for block in self._blocks)
 
@@ -268,18 +267,6 @@ class Attribution:
         rest = unseen - sum(size for _, size in parts)
         self._at_peak += [*parts, (label or self.label, max(0, rest))]
         self._peak = highest
-
-
-def both(*places):
-    """The place of bytes that lines share; one that is not known is left out. Of more than two none is known."""
-    lines = sorted({line for place in filter(None, places) for line in _lines_of(place)})
-    if len(lines) == 2:
-        return tuple(lines)
-    return lines[0] if len(lines) == 1 else None
-
-
-def _lines_of(place):
-    return [place] if isinstance(place[0], str) else place
 
 
 def _is_same(block, size):

@@ -2,7 +2,7 @@
 
 from collections import Counter, deque
 
-from helpers.watching.attribution import Label, both
+from helpers.watching.labels import Label, both
 
 MOST_WAITING = 100
 

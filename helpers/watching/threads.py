@@ -4,7 +4,7 @@ import time
 from contextlib import suppress
 
 from helpers.watching import page_faults, thread_state
-from helpers.watching.attribution import Label
+from helpers.watching.labels import Label
 from helpers.watching.own_threads import NO_SLOT
 from helpers.watching.page_faults import PAGE, Allowance
 from helpers.watching.slots import Slot

@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.watching.attribution import UNKNOWN, Attribution, Label, both
+from helpers.watching.attribution import UNKNOWN, Attribution
+from helpers.watching.labels import Label, both
 
 MB = 2**20
 FIRST, SECOND, THIRD = (("train.py", number) for number in (1, 2, 3))
@@ -102,6 +103,27 @@ def test_a_block_that_is_given_back_whole_is_known_by_its_size():
     attribution.told(THIRD, 600 * MB)
     grown(attribution, THIRD, 1100)
     assert in_megabytes(attribution.finish(1100 * MB)) == {SECOND: 600, THIRD: 500}
+
+
+def test_what_was_given_back_and_taken_again_unseen_is_known_by_what_was_held_in_between():
+    """800, del, 400 on top of 15: a reading fell by 401 and the next one rose by 1, so that neither showed it."""
+    attribution = Attribution(15 * MB)
+    grown(attribution, FIRST, 815)
+    attribution.grows(SECOND)
+    attribution.read(413 * MB)
+    attribution.told(SECOND, 415 * MB, since=15 * MB)
+    grown(attribution, THIRD, 915, since=415 * MB)
+    assert in_megabytes(attribution.finish(915 * MB)) == {THIRD: 500, SECOND: 400}
+
+
+def test_what_other_threads_took_meanwhile_was_not_there_before():
+    attribution = Attribution()
+    grown(attribution, FIRST, 100, since=0)
+    attribution.divide([])
+    attribution.read(300 * MB)
+    attribution.divide([(Label(THIRD), 0.5)])
+    attribution.told(SECOND, 300 * MB, since=100 * MB)
+    assert in_megabytes(attribution.finish(300 * MB)) == {FIRST: 100, SECOND: 100, THIRD: 100}
 
 
 def test_the_answer_is_for_the_peak_and_not_for_the_end():

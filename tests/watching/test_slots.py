@@ -1,6 +1,6 @@
 """What threads say in one pipe becomes lines with their parts of what they took."""
 
-from helpers.watching.attribution import Label
+from helpers.watching.labels import Label
 from helpers.watching.slots import Slot
 
 FIRST, SECOND = (("train.py", number) for number in (1, 2))
