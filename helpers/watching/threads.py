@@ -46,7 +46,7 @@ class OtherThreads:
         self._faults, self._faults_before = {}, {}
         self._page, self._period, self._events = 0.0, FEW, {}
         self._own, self._silent = first_faults, 0
-        self._unknown, self._newcomers = set(), set()
+        self._unknown, self._gone, self._unheard = set(), set(), set()
         if first_faults is None:
             self._own, self._silent, _ = self._count() or (0, 0, 0)
         self._others = self._silent
@@ -123,7 +123,7 @@ class OtherThreads:
         """A thread says its line when its page is there, and pages are counted before, perhaps before anybody heard
         that it began. Each page has its word: what is looked at late adds up."""
         silent = [slot for slot in self._speaking() if slot.new >= self._period and not slot.heard]
-        are_awaited = bool(silent or (self._grows and self._newcomers))
+        are_awaited = bool(silent or (self._grows and self._unheard))
         now = time.monotonic()
         self._waits_since = (self._waits_since or now) if are_awaited else None
         return are_awaited and now - self._waits_since < PATIENCE
@@ -158,10 +158,13 @@ class OtherThreads:
         return now[self.pid], max(0, total - now[self.pid] - theirs), total
 
     def _meet(self, now):
-        """Those that have grown and were not there the last time may have said by now who they are."""
+        """Those that have grown and were not there the last time may have said by now who they are, and those that are
+        there no more how many pages they have touched in all."""
         unknown = now.keys() - self._slot_of.keys() - {self.pid}
-        self._newcomers = {thread for thread in unknown - self._unknown if now[thread] >= self._period}
-        self._unknown = unknown
+        newcomers = {thread for thread in unknown - self._unknown if now[thread] >= self._period}
+        gone = self._slot_of.keys() - now.keys()
+        self._unheard = newcomers | (gone - self._gone)
+        self._unknown, self._gone = unknown, gone
 
     def _take(self, now):
         """Some of them may have ended: those that Python starts tell how many these were in all."""
