@@ -40,7 +40,7 @@ class Attribution:
         self._before_question = None
         self._faults = None
         self._drop, self._touched_in_drop = 0, None
-        self._recent, self._grown = {}, 0
+        self._recent, self._recent_at_peak, self._grown = {}, 0, 0
         self.owed = 0
         """Bytes for which no line is known yet, and which may still become known."""
 
@@ -71,22 +71,14 @@ class Attribution:
     def divide(self, shares):
         """Of what has grown since the last time, these shares are other threads': [(their label, share)]."""
         grown, recent, self._recent = self.recent, self._recent, {}
+        at_peak, self._recent_at_peak = self._recent_at_peak, 0
         for label, share in shares:
             self._hand_over(recent, label, int(grown * share))
+            hand_over(self._at_peak, recent, label, int(at_peak * share))
 
     def _hand_over(self, labels, to, size):
         """Give bytes that stand under one of some labels to another one, the latest first."""
-        for place in range(len(self._blocks) - 1, -1, -1):
-            if size <= 0:
-                break
-            block = self._blocks[place]
-            if block.label.root in labels:
-                taken = min(size, block.size)
-                block.size -= taken
-                size -= taken
-                both_parts = [block, Block(to, taken)]
-                self._blocks[place : place + 1] = [part for part in both_parts if part.size]
-                self.owed = max(0, self.owed - taken)
+        self.owed = max(0, self.owed - hand_over(self._blocks, labels, to, size))
         self._merge()
 
     def ask(self):
@@ -128,9 +120,9 @@ class Attribution:
         """[(place, bytes)] at the peak; a place is a line, two lines that share the bytes, or `UNKNOWN`."""
         self._remember_peak(self.level)
         found = {}
-        for label, size in [*self._at_peak, (self.label, max(0, peak - self._peak))]:
-            place = label.line or UNKNOWN
-            found[place] = found.get(place, 0) + size
+        for block in [*self._at_peak, Block(self.label, max(0, peak - self._peak))]:
+            place = block.label.line or UNKNOWN
+            found[place] = found.get(place, 0) + block.size
         return largest_places(found)
 
     def held(self):
@@ -245,7 +237,8 @@ class Attribution:
             return
         self._settle(0)
         self._peak, self._is_recent = level, True
-        self._at_peak = [(block.label, block.size) for block in self._blocks]
+        self._at_peak = [Block(block.label, block.size) for block in self._blocks]
+        self._recent_at_peak = self.recent
 
     def unseen(self, highest):
         """If it held more for a moment than ever before and than any reading saw: by how much more than the highest of
@@ -263,10 +256,25 @@ class Attribution:
         if not self._is_recent or self.level > self._peak:
             self._peak = 0
             self._remember_peak(self.level)
-        parts = [(of_thread, int(unseen * share)) for of_thread, share in shares]
-        rest = unseen - sum(size for _, size in parts)
-        self._at_peak += [*parts, (label or self.label, max(0, rest))]
+        parts = [Block(of_thread, int(unseen * share)) for of_thread, share in shares]
+        rest = unseen - sum(part.size for part in parts)
+        self._at_peak += [*parts, Block(label or self.label, max(0, rest))]
         self._peak = highest
+
+
+def hand_over(blocks, labels, to, size):
+    """In a list of blocks, give bytes under one of some labels to another one, the latest first; returns how many."""
+    left = size
+    for place in range(len(blocks) - 1, -1, -1):
+        if left <= 0:
+            break
+        block = blocks[place]
+        if block.label.root in labels:
+            taken = min(left, block.size)
+            left -= taken
+            parts = [Block(block.label, block.size - taken), Block(to, taken)]
+            blocks[place : place + 1] = [part for part in parts if part.size]
+    return size - left
 
 
 def _is_same(block, size):

@@ -126,6 +126,20 @@ def test_what_other_threads_took_meanwhile_was_not_there_before():
     assert in_megabytes(attribution.finish(300 * MB)) == {FIRST: 100, SECOND: 100, THIRD: 100}
 
 
+def test_whose_it_was_may_become_known_after_the_peak():
+    """A thread has ended, and memory falls a little before it is known how much of it was the thread's."""
+    attribution = Attribution()
+    grown(attribution, FIRST, 100)
+    attribution.divide([])
+    attribution.read(300 * MB)
+    attribution.read(298 * MB)
+    attribution.read(299 * MB)
+    attribution.read(290 * MB)
+    attribution.divide([(Label(THIRD), 1.0)])
+    attribution.told(SECOND, 290 * MB)
+    assert in_megabytes(attribution.finish(300 * MB)) == {THIRD: 200, FIRST: 100}
+
+
 def test_the_answer_is_for_the_peak_and_not_for_the_end():
     attribution = Attribution()
     grown(attribution, FIRST, 500)
