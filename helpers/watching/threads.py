@@ -71,9 +71,8 @@ class OtherThreads:
         """Those that Python starts have said that they begin, where they grow, and that they end."""
         for word in said:
             if isinstance(word, Started):
-                self._end(
-                    word.thread, self._faults.get(word.thread, 0)
-                )  # of an earlier one that could not say so
+                # an earlier one of this number could not say that it ended
+                self._end(word.thread, self._faults.get(word.thread, 0))
                 self._slot_of[word.thread] = slot = self._slots.setdefault(word.slot, Slot())
                 slot.started.add(word.thread)
                 self._faults.pop(word.thread, None)
@@ -185,10 +184,9 @@ class OtherThreads:
         self._page = max(1.0, (grown - mains) / total) if total > 0 else PAGE
         if grown <= MOST_IN_PAGES * total * LARGEST_PAGE:
             # else it was there for a moment between two looks, and belongs to those who grew last
+            theirs = 1 - mains / grown if mains else 1.0
             shares = self._divided(main, main_grows, own_new, total, part) if part else []
-            self.shares = (
-                [(label, share * (1 - mains / grown)) for label, share in shares] if mains else shares
-            )
+            self.shares = [(label, share * theirs) for label, share in shares]
         self._settle(own, silent, part)
         self._period = FEW if grown < MUCH else min(max(1, int(BYTES_BETWEEN / self._page)), MOST_FAULTS)
         return True
