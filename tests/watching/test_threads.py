@@ -6,7 +6,7 @@ from helpers.watching import thread_state
 from helpers.watching.labels import Label
 from helpers.watching.page_faults import PAGE
 from helpers.watching.threads import LARGEST_PAGE, OtherThreads
-from helpers.watching.voices import Ended, Growing, Started
+from helpers.watching.voices import Ended, Growing, Started, Told
 
 PID, THREAD, SLOT = 10, 11, 50
 LINE, MAIN = ("train.py", 7), Label(("train.py", 1))
@@ -56,7 +56,8 @@ def test_what_a_thread_took_before_anybody_followed_the_process_is_its_own(kerne
     kernel.faults[THREAD] = 20
     threads = OtherThreads(PID, grows=True, first_faults=1000)
     threads.hear([Started(THREAD, SLOT), Growing(LINE, SLOT)])
-    assert threads.look(MAIN, 20 * LARGEST_PAGE, main_grows=False)
+    told = Told(1.0, 0, 0, 0, 0, faults=1020, since=0, own_faults=1000, lines={})
+    assert [label.line for label, part in threads.told(MAIN, 20 * LARGEST_PAGE, False, told)] == [LINE]
     assert share(threads) == 1
 
 
