@@ -7,7 +7,7 @@ import pickle
 import signal
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from io import FileIO, TextIOWrapper
 
 from helpers import machine
@@ -36,8 +36,31 @@ def begin_spawned(task, folders, *descriptors):
     """In a fresh process: what the warm one has done before it forks. Never returns."""
     _die_first()
     sys.path[:] = task.path
-    import_warm()
+    _open_streams()
+    with _silence():
+        import_warm()
     child.main(task, folders, *descriptors)
+
+
+@contextmanager
+def _silence():
+    """What C++ says while it is imported is not the job's output."""
+    nothing, before = os.open(os.devnull, os.O_WRONLY), os.dup(2)
+    os.dup2(nothing, 2)
+    try:
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+        os.close(nothing)
+
+
+def _open_streams():
+    """Whatever a job prints goes out at once, and no character of it is an error."""
+    sys.stdout, sys.stderr = (
+        TextIOWrapper(FileIO(target, "w", closefd=False), "utf-8", "backslashreplace", write_through=True)
+        for target in (1, 2)
+    )
 
 
 def _die_first():
@@ -110,10 +133,7 @@ class Job:
         for end in (self.output.reading, self.output.writing, self.reports.reading):
             end.close()
         self.go.writing.close()
-        sys.stdout, sys.stderr = (
-            TextIOWrapper(FileIO(target, "w", closefd=False), "utf-8", "backslashreplace", write_through=True)
-            for target in (1, 2)
-        )
+        _open_streams()
 
     def _spawn(self):
         descriptors = self._descriptors()
