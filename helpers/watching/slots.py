@@ -57,7 +57,7 @@ class Slot:
     def begin_anew(self, part=1.0):
         """Its latest page faults are settled, or this part of them."""
         self._before += int(part * self.new)
-        if part > 0.5:
+        if part > 0.5:  # most of what was said was about these
             self._forget()
 
     def _forget(self):

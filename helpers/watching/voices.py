@@ -154,9 +154,8 @@ class Voice:
         """What the main thread said, in order, `Growing` and `Told`; the lines of threads that were asked at once; and
         what other threads said: that they `Started`, that they are `Growing`, that they `Ended`."""
         told, stuck = self._told.hear(), self._stuck.hear()
-        of_threads = self._threads[
-            SLOTS[0]
-        ].hear()  # later: whoever had grown when that was told has said it began
+        # later: whoever had grown when that was told has said that it began
+        of_threads = self._threads[SLOTS[0]].hear()
         for word in of_threads:
             if isinstance(word, Started) and word.slot not in (NO_SLOT, *self._threads):
                 self._open(word.slot)

@@ -170,23 +170,23 @@ def test_each_line_has_the_bytes_that_it_took(job, expected):
 
 
 @pytest.mark.parametrize(
-    ("job", "word", "size", "least_alone"),
+    ("job", "word", "size", "most_of_others"),
     [
-        (grow_in_one_of_many_threads, "block", 200, 0.5),
-        (grow_in_a_thread_of_a_forked_child, "child", 300, 0.5),
-        (grow_in_each_of_many_threads, "blocks.append(np.ones(MB, np.uint8))", 240, 0.7),
+        (grow_in_one_of_many_threads, "block", 200, 0.1),
+        (grow_in_a_thread_of_a_forked_child, "child", 300, 0.1),
+        (grow_in_each_of_many_threads, "blocks.append(np.ones(MB, np.uint8))", 240, 0.2),
     ],
 )
 def test_what_a_thread_takes_while_the_main_one_touches_pages_is_its_own_or_shared(
-    job, word, size, least_alone
+    job, word, size, most_of_others
 ):
     """To start threads, and to go on in a forked child, the main thread touches pages, too. How large these were is
     not always known, and then both share the bytes. Little is another line's alone."""
     found = bytes_of(run(job, ram="1 GB"))
     alone = found.pop(word, 0)
     of_others = sum(size for where, size in found.items() if " or " not in where and where != UNKNOWN[0])
-    assert least_alone * size * MB < alone < 1.1 * size * MB, found
-    assert of_others < 0.25 * size * MB, found
+    assert 0.7 * size * MB < alone < 1.1 * size * MB, found
+    assert of_others < most_of_others * size * MB, found
 
 
 def grow_in_two_threads_at_once():

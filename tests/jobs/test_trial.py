@@ -1,6 +1,7 @@
 """A trial says what a job used, on which line, how it ended; and a call that cannot work says why."""
 
 import gc
+import json
 import linecache
 import os
 import re
@@ -286,17 +287,20 @@ def test_a_job_lives_in_the_callers_surroundings(monkeypatch, tmp_path):
     assert run(surroundings).value == ("heard", str(tmp_path), str(tmp_path))
 
 
-SPAWNED = """
+SPAWNED = r"""
+import json
 import numpy as np
 from helpers import run
 
 def fill(size):
+    print("no text: \udcff")
     return int(np.ones(size, np.uint8)[0])
 
 if __name__ == "__main__":
     finished = run(fill, 50_000_000, ram="100 MB", limiter="watchdog")
     killed = run(fill, 500_000_000, ram="300 MB")
-    print(finished.outcome, finished.peak_ram // 1_000_000, killed.outcome, killed.lines[0].source)
+    lines = [line.source for line in killed.lines]
+    print(json.dumps([finished.outcome, finished.peak_ram, finished.log, killed.outcome, lines]))
 """
 
 
@@ -307,10 +311,11 @@ def test_jobs_are_spawned_where_fork_is_not_to_be_had(tmp_path):
     result = subprocess.run(
         [sys.executable, program], env=environment, capture_output=True, text=True, timeout=300
     )
-    outcome, megabytes, *rest = result.stdout.split(maxsplit=3)
-    assert (outcome, rest[0]) == ("finished", "killed"), result.stderr
-    assert 48 <= int(megabytes) <= 60
-    assert rest[1].strip() == "return int(np.ones(size, np.uint8)[0])"
+    finished, peak, log, killed, lines = json.loads(result.stdout.splitlines()[-1])
+    assert (finished, killed) == ("finished", "killed"), result.stderr
+    assert 48 * MB <= peak <= 60 * MB
+    assert log == "no text: \\udcff\n"  # and nothing of what TensorFlow says while it is imported
+    assert lines[0] == "return int(np.ones(size, np.uint8)[0])"
 
 
 huge = np.zeros(60 * MB, np.uint8)
